@@ -1,0 +1,31 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { UserInfo } from '../meta/types.ts';
+
+/** What authorization looks at (AUTHZ-1). Made from a RequestInfo, or by hand for reviews and checks. */
+export interface Attributes {
+  readonly user: UserInfo;
+  readonly verb: string;
+  readonly isResourceRequest: boolean;
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** Of a non-resource request. */
+  readonly path: string;
+}
+
+export type Decision = 'allow' | 'deny' | 'no-opinion';
+
+export interface AuthorizationResult {
+  readonly decision: Decision;
+  /** Shown to the client when denied: `RBAC: clusterrole.… "x" not found`. May be empty. */
+  readonly reason: string;
+}
+
+/** One authorizer of the chain; never throws for a lack of permission. */
+export interface Authorizer {
+  readonly name: string;
+  authorize(attributes: Attributes): MaybePromise<AuthorizationResult>;
+}

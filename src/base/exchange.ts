@@ -1,0 +1,64 @@
+import type { Socket } from 'node:net';
+
+/**
+ * One HTTP exchange, the same over HTTP/1.1 and HTTP/2. `http/` makes them and knows nothing of the
+ * API; the pipeline answers them. Exactly one of `send` and `stream` is called, once.
+ */
+export interface Exchange {
+  readonly method: string;
+  /** Path and query exactly as received (`/api/v1/pods?limit=1`). */
+  readonly url: string;
+  readonly httpVersion: '1.1' | '2';
+  readonly remoteAddress: string;
+  /** A header by lower-case name; several of one name are joined with `, `. */
+  header(name: string): string | undefined;
+  /**
+   * The whole body. Rejects with BodyTooLarge above `limitBytes`, with BodyAborted when the client
+   * goes away or is slower than the server's body timeout.
+   */
+  body(limitBytes: number): Promise<Buffer>;
+  /** The connection, the key for per-connection memos; same object for all its exchanges. */
+  readonly connection: Connection;
+  /** Runs once when the client has gone before the answer was complete. */
+  onAbort(callback: () => void): void;
+  readonly aborted: boolean;
+
+  /** Answers whole. `body` pieces are written in order without being copied together. */
+  send(response: {
+    status: number;
+    headers: ResponseHeaders;
+    body: Buffer | Iterable<Buffer>;
+  }): void;
+  /** Begins a streamed answer. */
+  stream(response: { status: number; headers: ResponseHeaders }): ResponseStream;
+}
+
+/** Lower-case names. A list gives several headers of one name (`warning`). */
+export type ResponseHeaders = Readonly<Record<string, string | readonly string[]>>;
+
+export interface ResponseStream {
+  /** Writes now. False: the reader is behind; `onDrain` tells when it has caught up. */
+  write(chunk: Buffer): boolean;
+  onDrain(callback: () => void): void;
+  /** Bytes accepted by `write` but not yet by the network. */
+  readonly bufferedBytes: number;
+  /** Ends the body cleanly. */
+  end(): void;
+  /** Cuts it off: the client sees an incomplete body. */
+  destroy(): void;
+}
+
+export interface Connection {
+  readonly socket: Socket;
+  readonly encrypted: boolean;
+  /**
+   * The client's verified-by-nobody certificate chain, leaf first, as DER; empty when it gave none.
+   * Verification belongs to `authn/`.
+   */
+  peerCertificates(): readonly Buffer[];
+  /** For memos of other rooms (an authenticated identity, say), by a key of theirs. */
+  readonly memo: Map<symbol, unknown>;
+}
+
+export class BodyTooLarge extends Error {}
+export class BodyAborted extends Error {}

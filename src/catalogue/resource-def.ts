@@ -1,0 +1,163 @@
+import type { JsonObject } from '../base/json.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { Schema } from '../engines/schema/schema.ts';
+import type { FieldError } from '../meta/field-error.ts';
+import type { ApiObject, UserInfo } from '../meta/types.ts';
+
+/**
+ * One kind, one entry. Discovery, OpenAPI, tables, encodings, storage and the contract test are all
+ * derived from it; `fromCrd()` makes the same entry from a CustomResourceDefinition.
+ */
+export interface ResourceDef {
+  /** Full group name in the server's dialect; empty for core. */
+  readonly group: string;
+  /** Plural, as in URLs. */
+  readonly resource: string;
+  readonly singular: string;
+  readonly kind: string;
+  readonly listKind: string;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  readonly scope: 'Namespaced' | 'Cluster';
+  readonly verbs: readonly ApiVerb[];
+  /** Served and stored versions, the preferred one first. */
+  readonly versions: readonly VersionDef[];
+  readonly storage: StorageDef;
+  readonly strategy: Strategy;
+  readonly subresources: readonly SubresourceDef[];
+  /** Absent for built-in kinds. */
+  readonly custom?: { readonly crdName: string };
+  /** A whole, valid object for the contract test and `explain`, in the preferred version. */
+  readonly example?: () => JsonObject;
+}
+
+export type ApiVerb =
+  | 'create'
+  | 'delete'
+  | 'deletecollection'
+  | 'get'
+  | 'list'
+  | 'patch'
+  | 'update'
+  | 'watch';
+
+/** The eight verbs of an ordinary kind, in discovery's order. */
+export const standardVerbs: readonly ApiVerb[] = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+];
+
+export interface VersionDef {
+  readonly version: string;
+  readonly served: boolean;
+  readonly schema: Schema;
+  /** Set when requests to this version get a Warning; the text after `299 - `. */
+  readonly deprecationWarning?: string;
+  /** Fills absent fields in place with their defaults, beyond the schema's own `default`s. */
+  readonly defaults?: (object: ApiObject) => void;
+  /** Converts in place; absent when the version differs from the stored one in apiVersion only. */
+  readonly toStorage?: (object: ApiObject) => ApiObject;
+  readonly fromStorage?: (object: ApiObject) => ApiObject;
+  readonly columns?: readonly ColumnDef[];
+}
+
+/** What is stored; two groups may share it (core and `events` Event). */
+export interface StorageDef {
+  /** Keys are `<prefix><namespace>/<name>` or `<prefix><name>`, prefix ending in `/`. */
+  readonly prefix: string;
+  /** Full apiVersion and kind of the stored form. */
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Reads selectable fields off the stored form, keyed by their label in the *storage* version. */
+  readonly fieldsOf?: (object: ApiObject) => Readonly<Record<string, string>>;
+}
+
+export interface SubresourceDef {
+  readonly name: string;
+  readonly verbs: readonly ('get' | 'update' | 'patch' | 'create')[];
+  /** Status subresources of kinds with status are generic; others bring their own endpoint. */
+  readonly kind?: { readonly group: string; readonly version: string; readonly kind: string };
+}
+
+export interface ColumnDef {
+  readonly name: string;
+  readonly type: string;
+  readonly format: string;
+  readonly description: string;
+  readonly priority: number;
+  readonly cell: (object: JsonObject, nowMs: number) => JsonObject[string];
+}
+
+/** What a strategy's functions learn about the request. */
+export interface StrategyContext {
+  readonly user: UserInfo;
+  /** Wall time of the request, ms since the epoch. */
+  readonly nowMs: number;
+  readonly dryRun: boolean;
+  /** Set when the write came through a subresource (`status`). */
+  readonly subresource: string;
+}
+
+/**
+ * A kind's own rules, on objects in the storage version, already decoded, defaulted and checked
+ * against the schema. `prepare…` functions change the object in place; `validate…` only look.
+ * All are called inside the guaranteed-update loop and so may run twice.
+ */
+export interface Strategy {
+  /** Judges `metadata.name`; messages for a 422. */
+  readonly validateName: (name: string) => readonly string[];
+  readonly prepareForCreate?: (context: StrategyContext, object: ApiObject) => void;
+  readonly validateCreate?: (context: StrategyContext, object: ApiObject) => readonly FieldError[];
+  readonly prepareForUpdate?: (context: StrategyContext, object: ApiObject, old: ApiObject) => void;
+  readonly validateUpdate?: (
+    context: StrategyContext,
+    object: ApiObject,
+    old: ApiObject,
+  ) => readonly FieldError[];
+  /** Warnings sent with an accepted write. */
+  readonly warnings?: (object: ApiObject, old: ApiObject | undefined) => readonly string[];
+  /** PUT on an absent name creates it (API-5). */
+  readonly allowCreateOnUpdate: boolean;
+  /** A PUT without resourceVersion is allowed. */
+  readonly allowUnconditionalUpdate: boolean;
+  /** Kinds with `status` apart from `spec`: generation is kept (META-8), status only moves through its subresource. */
+  readonly hasStatus: boolean;
+  /** What an immediate DELETE answers with: a Status, or the removed object (DEL-1). */
+  readonly deleteAnswers: 'status' | 'object';
+  /**
+   * Refuses or redirects a deletion (Namespace). `proceed`: as usual. `finalize`: mark it and let
+   * finalization remove it; may change the object (status.phase) in place.
+   */
+  readonly beforeDelete?: (context: StrategyContext, object: ApiObject) => 'proceed' | 'finalize';
+  /** Default `gracePeriodSeconds` of a graceful kind (Pod); absent: deletion is immediate. */
+  readonly gracePeriod?: (object: ApiObject) => number;
+  /** Fields of the object, as `a.b.c`, that a write through each endpoint may not own (SSA-10). */
+  readonly resetFields?: Readonly<Record<string, readonly string[]>>;
+  /** More field labels than the stored ones, per version: label -> storage label. */
+  readonly fieldLabels?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly afterCommit?: (change: {
+    readonly type: 'create' | 'update' | 'delete';
+  }) => MaybePromise<void>;
+}
+
+/** An immutable view of all kinds served; every change makes a new one with a higher generation. */
+export interface CatalogueSnapshot {
+  readonly generation: number;
+  readonly defs: readonly ResourceDef[];
+  /** Finds a served version of a resource. */
+  find(
+    group: string,
+    version: string,
+    resource: string,
+  ): { def: ResourceDef; version: VersionDef } | undefined;
+  /** All served versions of a group, preferred first; empty when there is no such group. */
+  groupVersions(group: string): readonly string[];
+  /** All groups with a served version, core first, then by precedence. */
+  groups(): readonly string[];
+}

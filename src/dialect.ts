@@ -1,0 +1,80 @@
+/**
+ * Every name that carries the vendor label. The default dialect, `svc`, is the specification's; the
+ * other, `kubernetes`, is upstream's, for unmodified kubectl and client libraries (CLIENT-2).
+ * Nothing else in the code spells such a name. Not part of it, being the same in both:
+ * `x-kubernetes-*` extensions, `system:*` names, the protobuf magic, flag and metric names.
+ */
+export type DialectName = 'svc' | 'kubernetes';
+
+interface Labels {
+  /** Ends the API groups that belong to a vendor: `rbac.authorization.<groupSuffix>`. */
+  readonly groupSuffix: string;
+  /** Domain of labels, annotations, finalizers and secret types: `<labelDomain>/metadata.name`. */
+  readonly labelDomain: string;
+  /** Ahead of the system namespaces: `<namespacePrefix>system`. */
+  readonly namespacePrefix: string;
+  readonly protobufMediaType: string;
+  /** Name of the health check that asks the store. */
+  readonly storeCheck: string;
+  /** Environment variable that hands an exec plugin its input. */
+  readonly execInfo: string;
+  readonly productName: string;
+}
+
+const tables: Readonly<Record<DialectName, Labels>> = {
+  svc: {
+    groupSuffix: 'svc.io',
+    labelDomain: 'svc.io',
+    namespacePrefix: 'svc-',
+    protobufMediaType: 'application/vnd.svc.protobuf',
+    storeCheck: 'store',
+    execInfo: 'SVC_EXEC_INFO',
+    productName: 'svc',
+  },
+  kubernetes: {
+    groupSuffix: 'k8s.io',
+    labelDomain: 'kubernetes.io',
+    namespacePrefix: 'kube-',
+    protobufMediaType: 'application/vnd.kubernetes.protobuf',
+    storeCheck: 'etcd',
+    execInfo: 'KUBERNETES_EXEC_INFO',
+    productName: 'kubernetes',
+  },
+};
+
+/** Groups without the vendor's suffix; all other built-in groups have it. */
+const plainGroups = new Set(['', 'apps', 'batch', 'autoscaling', 'policy', 'extensions']);
+
+export interface Dialect extends Labels {
+  readonly name: DialectName;
+  /** `rbac.authorization` -> `rbac.authorization.svc.io`; plain groups (`apps`) stay as they are. */
+  group(stem: string): string;
+  /** `metadata.name` -> `svc.io/metadata.name`; a stem with a subdomain: `label('metadata.name', 'rbac.authorization')`. */
+  label(path: string, subdomain?: string): string;
+  /** An annotation upstream keeps under its group domain: `initial-events-end` -> `svc.io/…` or `k8s.io/…`. */
+  groupLabel(path: string): string;
+  /** `system` -> `svc-system`. */
+  systemNamespace(stem: string): string;
+}
+
+/** Makes the dialect of a name. */
+export function dialectOf(name: DialectName): Dialect {
+  const table = tables[name];
+  return {
+    ...table,
+    name,
+    group: (stem) => (plainGroups.has(stem) ? stem : `${stem}.${table.groupSuffix}`),
+    label: (path, subdomain) =>
+      subdomain === undefined
+        ? `${table.labelDomain}/${path}`
+        : `${subdomain}.${table.labelDomain}/${path}`,
+    groupLabel: (path) => `${table.groupSuffix}/${path}`,
+    systemNamespace: (stem) => `${table.namespacePrefix}${stem}`,
+  };
+}
+
+/** The names `--dialect` takes. */
+export const dialectNames = Object.keys(tables) as readonly DialectName[];
+
+/** Media-type groups (`g=`) and apiVersions of `meta` that every dialect understands in requests. */
+export const acceptedMetaGroups: readonly string[] = ['meta.svc.io', 'meta.k8s.io'];

@@ -1,0 +1,80 @@
+import type { JsonValue } from '../base/json.ts';
+
+/** Upstream's kinds of field error; the value is the `reason` of the Status cause. */
+export type FieldErrorType =
+  | 'FieldValueRequired'
+  | 'FieldValueInvalid'
+  | 'FieldValueNotSupported'
+  | 'FieldValueDuplicate'
+  | 'FieldValueForbidden'
+  | 'FieldValueTooLong'
+  | 'FieldValueTooMany'
+  | 'FieldValueNotFound'
+  | 'FieldValueTypeInvalid'
+  | 'InternalError';
+
+/** One complaint about one field of an object (a 422's cause). */
+export interface FieldError {
+  readonly type: FieldErrorType;
+  /** Path as upstream writes it: `spec.rules[0].verbs`, `data[key]`; empty for the whole object. */
+  readonly field: string;
+  /** What stands after the field: `Required value`, `Invalid value: "x": must be …`. */
+  readonly message: string;
+}
+
+/** How Go prints a value inside an `Invalid value:` message: strings quoted, objects as JSON. */
+export function showValue(value: JsonValue | undefined): string {
+  if (value === undefined) return 'null';
+  return JSON.stringify(value, (_, member) =>
+    typeof member === 'bigint' ? Number(member) : member,
+  );
+}
+
+const withDetail = (head: string, detail: string) => (detail === '' ? head : `${head}: ${detail}`);
+
+export function required(field: string, detail = ''): FieldError {
+  return { type: 'FieldValueRequired', field, message: withDetail('Required value', detail) };
+}
+export function invalid(field: string, value: JsonValue | undefined, detail: string): FieldError {
+  const message = withDetail(`Invalid value: ${showValue(value)}`, detail);
+  return { type: 'FieldValueInvalid', field, message };
+}
+export function typeInvalid(
+  field: string,
+  value: JsonValue | undefined,
+  detail: string,
+): FieldError {
+  const message = withDetail(`Invalid value: ${showValue(value)}`, detail);
+  return { type: 'FieldValueTypeInvalid', field, message };
+}
+export function duplicate(field: string, value: JsonValue | undefined): FieldError {
+  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${showValue(value)}` };
+}
+export function notSupported(
+  field: string,
+  value: JsonValue | undefined,
+  allowed: readonly string[],
+): FieldError {
+  const list = allowed.map((one) => JSON.stringify(one)).join(', ');
+  const message = `Unsupported value: ${showValue(value)}: supported values: ${list}`;
+  return { type: 'FieldValueNotSupported', field, message };
+}
+export function forbiddenField(field: string, detail: string): FieldError {
+  return { type: 'FieldValueForbidden', field, message: withDetail('Forbidden', detail) };
+}
+/** @param unit `bytes` (default), or what upstream counts in (`characters`) */
+export function tooLong(field: string, maxBytes: number): FieldError {
+  return {
+    type: 'FieldValueTooLong',
+    field,
+    message: `Too long: may not be more than ${maxBytes} bytes`,
+  };
+}
+export function tooMany(field: string, count: number, max: number): FieldError {
+  const items = max === 1 ? 'item' : 'items';
+  return {
+    type: 'FieldValueTooMany',
+    field,
+    message: `Too many: ${count}: must have at most ${max} ${items}`,
+  };
+}

@@ -1,0 +1,295 @@
+import type { FieldError } from './field-error.ts';
+import { apiVersionOf, type GroupKind, type GroupResource } from './types.ts';
+
+/**
+ * The error catalogue: every failure the API can answer, its code, reason and wording, in one place
+ * (API-10). Everything above `storage/` throws `StatusError`; `endpoints/` writes it.
+ */
+
+export interface StatusCause {
+  readonly reason?: string;
+  readonly message?: string;
+  readonly field?: string;
+}
+
+export interface StatusDetails {
+  readonly name?: string;
+  readonly group?: string;
+  readonly kind?: string;
+  readonly uid?: string;
+  readonly causes?: readonly StatusCause[];
+  readonly retryAfterSeconds?: number;
+}
+
+/** The body of every error response, and of deletions that answer without the object. */
+export interface Status {
+  readonly kind: 'Status';
+  readonly apiVersion: 'v1';
+  readonly metadata: Readonly<Record<string, never>>;
+  readonly status: 'Success' | 'Failure';
+  readonly message?: string;
+  readonly reason?: string;
+  readonly details?: StatusDetails;
+  readonly code?: number;
+}
+
+export type StatusReason =
+  | 'BadRequest'
+  | 'Unauthorized'
+  | 'Forbidden'
+  | 'NotFound'
+  | 'AlreadyExists'
+  | 'Conflict'
+  | 'Gone'
+  | 'Invalid'
+  | 'ServerTimeout'
+  | 'StorageReadError'
+  | 'Timeout'
+  | 'TooManyRequests'
+  | 'MethodNotAllowed'
+  | 'NotAcceptable'
+  | 'RequestEntityTooLarge'
+  | 'UnsupportedMediaType'
+  | 'InternalError'
+  | 'Expired'
+  | 'ServiceUnavailable';
+
+/** A failure to be answered with a Status. `headers` go with the response (Retry-After). */
+export class StatusError extends Error {
+  readonly status: Status;
+
+  constructor(options: {
+    code: number;
+    reason: StatusReason | '';
+    message: string;
+    details?: StatusDetails;
+    cause?: unknown;
+  }) {
+    super(options.message, { cause: options.cause });
+    this.name = 'StatusError';
+    this.status = {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: options.message,
+      ...(options.reason === '' ? {} : { reason: options.reason }),
+      ...(options.details === undefined ? {} : { details: options.details }),
+      code: options.code,
+    };
+  }
+
+  get code(): number {
+    return this.status.code ?? 500;
+  }
+
+  /** The status' reason, empty when it has none. */
+  get reason(): string {
+    return this.status.reason ?? '';
+  }
+}
+
+/** `pods`, or `deployments.apps`: how upstream names a resource in messages. */
+export function qualifiedResource(gr: GroupResource): string {
+  return gr.group === '' ? gr.resource : `${gr.resource}.${gr.group}`;
+}
+
+function qualifiedKind(gk: GroupKind): string {
+  return gk.group === '' ? gk.kind : `${gk.kind}.${gk.group}`;
+}
+
+function resourceDetails(gr: GroupResource, name: string): StatusDetails {
+  return {
+    ...(name === '' ? {} : { name }),
+    ...(gr.group === '' ? {} : { group: gr.group }),
+    ...(gr.resource === '' ? {} : { kind: gr.resource }),
+  };
+}
+
+/** 404 for a named object. */
+export function notFound(gr: GroupResource, name: string): StatusError {
+  return new StatusError({
+    code: 404,
+    reason: 'NotFound',
+    message: `${qualifiedResource(gr)} ${JSON.stringify(name)} not found`,
+    details: resourceDetails(gr, name),
+  });
+}
+
+/** 404 for a path the server does not serve at all. */
+export function noSuchPath(): StatusError {
+  return new StatusError({
+    code: 404,
+    reason: 'NotFound',
+    message: 'the server could not find the requested resource',
+    details: {},
+  });
+}
+
+export function alreadyExists(gr: GroupResource, name: string): StatusError {
+  return new StatusError({
+    code: 409,
+    reason: 'AlreadyExists',
+    message: `${qualifiedResource(gr)} ${JSON.stringify(name)} already exists`,
+    details: resourceDetails(gr, name),
+  });
+}
+
+/** 409 with upstream's frame around `why`. */
+export function conflict(gr: GroupResource, name: string, why: string): StatusError {
+  return new StatusError({
+    code: 409,
+    reason: 'Conflict',
+    message: `Operation cannot be fulfilled on ${qualifiedResource(gr)} ${JSON.stringify(name)}: ${why}`,
+    details: resourceDetails(gr, name),
+  });
+}
+
+/** The `why` of a stale resourceVersion. */
+export const modifiedMessage =
+  'the object has been modified; please apply your changes to the latest version and try again';
+
+/** 422 with one cause per field error. */
+export function invalidObject(
+  gk: GroupKind,
+  name: string,
+  errors: readonly FieldError[],
+): StatusError {
+  const lines = errors.map((error) =>
+    error.field === '' ? error.message : `${error.field}: ${error.message}`,
+  );
+  const unique = [...new Set(lines)];
+  const joined = unique.length === 1 ? unique[0] : `[${unique.join(', ')}]`;
+  return new StatusError({
+    code: 422,
+    reason: 'Invalid',
+    message: `${qualifiedKind(gk)} ${JSON.stringify(name)} is invalid: ${joined}`,
+    details: {
+      ...(name === '' ? {} : { name }),
+      ...(gk.group === '' ? {} : { group: gk.group }),
+      kind: gk.kind,
+      causes: errors.map((error) => ({
+        reason: error.type,
+        message: error.message,
+        ...(error.field === '' ? {} : { field: error.field }),
+      })),
+    },
+  });
+}
+
+export function badRequest(message: string): StatusError {
+  return new StatusError({ code: 400, reason: 'BadRequest', message });
+}
+
+export function unauthorized(): StatusError {
+  return new StatusError({ code: 401, reason: 'Unauthorized', message: 'Unauthorized' });
+}
+
+/** 403; `message` is the whole text behind upstream's `… is forbidden: `. */
+export function forbidden(gr: GroupResource, name: string, why: string): StatusError {
+  const resource = qualifiedResource(gr);
+  const message =
+    name === ''
+      ? `${resource} is forbidden: ${why}`
+      : `${resource} ${JSON.stringify(name)} is forbidden: ${why}`;
+  return new StatusError({
+    code: 403,
+    reason: 'Forbidden',
+    message: gr.resource === '' ? `forbidden: ${why}` : message,
+    details: resourceDetails(gr, name),
+  });
+}
+
+export function methodNotAllowed(gr: GroupResource, action: string): StatusError {
+  return new StatusError({
+    code: 405,
+    reason: 'MethodNotAllowed',
+    message: `${action} is not supported on resources of kind ${JSON.stringify(qualifiedResource(gr))}`,
+    details: resourceDetails(gr, ''),
+  });
+}
+
+/** 405 for a method the path does not know (`the server does not allow this method …`). */
+export function methodNotAllowedOnPath(): StatusError {
+  return new StatusError({
+    code: 405,
+    reason: 'MethodNotAllowed',
+    message: 'the server does not allow this method on the requested resource',
+    details: {},
+  });
+}
+
+export function notAcceptable(served: readonly string[]): StatusError {
+  return new StatusError({
+    code: 406,
+    reason: 'NotAcceptable',
+    message: `only the following media types are accepted: ${served.join(', ')}`,
+  });
+}
+
+export function unsupportedMediaType(accepted: readonly string[]): StatusError {
+  return new StatusError({
+    code: 415,
+    reason: 'UnsupportedMediaType',
+    message: `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
+  });
+}
+
+export function tooLarge(limitBytes: number): StatusError {
+  return new StatusError({
+    code: 413,
+    reason: 'RequestEntityTooLarge',
+    message: `Request entity too large: limit is ${limitBytes}`,
+  });
+}
+
+/** 410 for history that is no longer there. */
+export function expired(message: string): StatusError {
+  return new StatusError({ code: 410, reason: 'Expired', message });
+}
+
+/** 504 for a resource version the server has not reached (LIST-7). */
+export function tooLargeResourceVersion(
+  wanted: string,
+  current: number,
+  retryAfterSeconds: number,
+): StatusError {
+  return new StatusError({
+    code: 504,
+    reason: 'Timeout',
+    message: `Timeout: Too large resource version: ${wanted}, current: ${current}`,
+    details: {
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+      retryAfterSeconds,
+    },
+  });
+}
+
+export function tooManyRequests(message: string, retryAfterSeconds: number): StatusError {
+  return new StatusError({
+    code: 429,
+    reason: 'TooManyRequests',
+    message,
+    details: { retryAfterSeconds },
+  });
+}
+
+/** 500; the cause is for the log, never for the client. */
+export function internalError(message: string, cause?: unknown): StatusError {
+  return new StatusError({
+    code: 500,
+    reason: 'InternalError',
+    message: `Internal error occurred: ${message}`,
+    details: { causes: [{ message }] },
+    cause,
+  });
+}
+
+export function serviceUnavailable(message: string): StatusError {
+  return new StatusError({ code: 503, reason: 'ServiceUnavailable', message });
+}
+
+/** Upstream's generic 404 text for a kind it does not know in a body. */
+export function noKindMatch(gk: GroupKind, version: string): string {
+  return `no kind ${JSON.stringify(gk.kind)} is registered for version ${JSON.stringify(apiVersionOf({ group: gk.group, version }))}`;
+}

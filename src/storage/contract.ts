@@ -1,0 +1,152 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
+
+/**
+ * The byte contract that every store keeps: `memory`, `embedded`, `etcd`. Keys are strings, values
+ * are bytes the store never looks into, and one counter, the revision, orders all writes of the
+ * whole store. Everything richer (resource versions, paging, retries) is written once above it.
+ */
+
+/** Position in the store's history; grows by one with each write. 0 means "before any write". */
+export type Revision = number;
+
+/** One key as it stood at some revision. */
+export interface StoredRecord {
+  readonly key: string;
+  readonly value: Buffer;
+  readonly createRevision: Revision;
+  readonly modRevision: Revision;
+}
+
+/**
+ * What a write demands of the key's present state: `0` the key is absent, `n` its modRevision is
+ * `n`. There is no unconditional write.
+ */
+export type Expectation = Revision;
+
+export interface PutRequest {
+  readonly key: string;
+  readonly value: Buffer;
+  readonly expect: Expectation;
+  /**
+   * Carried by reference to this process's watchers of the write, so that they need not decode what
+   * the writer has just encoded. Not stored; a store may drop it.
+   */
+  readonly hint?: unknown;
+}
+
+export interface DeleteRequest {
+  readonly key: string;
+  /** Never 0: deleting an absent key is a failed expectation. */
+  readonly expect: Expectation;
+}
+
+/**
+ * `ok: false` means the expectation did not hold; `current` is the record that stood in the way
+ * (undefined: the key is absent) as of a durable revision.
+ */
+export type WriteResult =
+  | { readonly ok: true; readonly revision: Revision }
+  | { readonly ok: false; readonly current: StoredRecord | undefined };
+
+export interface RangeRequest {
+  /** All keys that start with it. */
+  readonly prefix: string;
+  /** Only keys strictly after this one, in byte order. */
+  readonly after?: string;
+  /** At most this many records; all when absent. */
+  readonly limit?: number;
+  /** The past revision to read at; the newest when absent. */
+  readonly revision?: Revision;
+}
+
+export interface RangeResult {
+  /** In byte order of keys. */
+  readonly records: readonly StoredRecord[];
+  /** The revision the records were read at. */
+  readonly revision: Revision;
+  /** Whether keys remain behind the last record. */
+  readonly more: boolean;
+}
+
+export type StoreEvent =
+  | {
+      readonly type: 'put';
+      readonly key: string;
+      readonly value: Buffer;
+      readonly createRevision: Revision;
+      readonly revision: Revision;
+      readonly hint?: unknown;
+    }
+  | { readonly type: 'delete'; readonly key: string; readonly revision: Revision };
+
+export interface WatchRequest {
+  readonly prefix: string;
+  /** Events with a revision greater than this one are delivered. */
+  readonly after: Revision;
+  /**
+   * Receives every matching event once, in order of revision, only after it is durable; one call
+   * may carry many. Called without a pause in which a later revision could become visible to a read.
+   */
+  readonly onEvents: (events: readonly StoreEvent[]) => void;
+  /** Called once if the store ends the watch (closed, compacted away, connection lost for good). */
+  readonly onEnd: (reason: StoreError) => void;
+}
+
+export interface StoreWatch {
+  /** Everything up to and including this revision has been handed to `onEvents`. */
+  readonly progress: Revision;
+  /** Resolves when `progress` is at least `revision`; at once, without a promise, when it is. */
+  reached(revision: Revision): MaybePromise<void>;
+  close(): void;
+}
+
+export interface Store {
+  /** The newest durable revision, linearizable: no acknowledged write is later. */
+  currentRevision(): MaybePromise<Revision>;
+  /** The oldest revision still readable; reads and watches below it fail with `compacted`. */
+  compactRevision(): MaybePromise<Revision>;
+  get(key: string, at?: Revision): MaybePromise<StoredRecord | undefined>;
+  range(request: RangeRequest): Promise<RangeResult>;
+  /** Resolves only when the write is durable. */
+  put(request: PutRequest): Promise<WriteResult>;
+  /** Resolves only when the deletion is durable. */
+  delete(request: DeleteRequest): Promise<WriteResult>;
+  watch(request: WatchRequest): Promise<StoreWatch>;
+  /** Forgets history: afterwards the oldest readable revision is `revision`. */
+  compact(revision: Revision): Promise<void>;
+  /** Really asks the store; rejects when it cannot serve (HEALTH-4). */
+  ping(): Promise<void>;
+  /** Bytes in use on disk (or in memory), for metrics. */
+  sizeBytes(): Promise<number>;
+  /** Writes a complete, openable copy of the newest durable state with its history to `path`. */
+  backup(path: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type StoreErrorCode =
+  | 'compacted'
+  | 'future-revision'
+  | 'no-space'
+  | 'damaged'
+  | 'locked'
+  | 'unavailable'
+  | 'closed';
+
+/** The store's own small error enum; `registry/` translates it to the API's catalogue once. */
+export class StoreError extends Error {
+  readonly code: StoreErrorCode;
+  /** With `compacted`: the oldest readable revision; with `future-revision`: the newest one. */
+  readonly revision: Revision | undefined;
+
+  constructor(options: {
+    code: StoreErrorCode;
+    message: string;
+    revision?: Revision;
+    cause?: unknown;
+  }) {
+    super(options.message, { cause: options.cause });
+    this.name = 'StoreError';
+    this.code = options.code;
+    this.revision = options.revision;
+  }
+}
