@@ -34,3 +34,27 @@ export function setMember(target: JsonObject, name: string, value: JsonValue): v
 export function member(target: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(target, name) ? target[name] : undefined;
 }
+
+/** Deep equality of JSON values; the order of members does not count, absent and undefined are one. */
+export function jsonEqual(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) {
+    return false;
+  }
+  if (Array.isArray(one)) {
+    if (!Array.isArray(other) || one.length !== other.length) return false;
+    return one.every((item, index) => jsonEqual(item, other[index]));
+  }
+  return !Array.isArray(other) && membersEqual(one, other);
+}
+
+function membersEqual(one: JsonObject, other: JsonObject): boolean {
+  let count = 0;
+  for (const name of Object.keys(one)) {
+    if (one[name] === undefined) continue;
+    if (!Object.hasOwn(other, name) || !jsonEqual(one[name], other[name])) return false;
+    count += 1;
+  }
+  for (const name of Object.keys(other)) if (other[name] !== undefined) count -= 1;
+  return count === 0;
+}

@@ -135,6 +135,11 @@ export interface Strategy {
    * finalization remove it; may change the object (status.phase) in place.
    */
   readonly beforeDelete?: (context: StrategyContext, object: ApiObject) => 'proceed' | 'finalize';
+  /**
+   * Whether an object marked for deletion may go once `metadata.finalizers` is empty; absent: yes.
+   * (A Namespace also waits for `spec.finalizers`.)
+   */
+  readonly mayRemove?: (object: ApiObject) => boolean;
   /** Default `gracePeriodSeconds` of a graceful kind (Pod); absent: deletion is immediate. */
   readonly gracePeriod?: (object: ApiObject) => number;
   /** Fields of the object, as `a.b.c`, that a write through each endpoint may not own (SSA-10). */

@@ -1,6 +1,19 @@
 import type { JsonObject } from '../base/json.ts';
+import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 import type { Entry } from '../watchcache/contract.ts';
+
+/** The kind and version a request addresses. */
+export interface Target {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+  /** Empty for cluster-scoped kinds. */
+  readonly namespace: string;
+  /** Empty for a create; then the object's own name or generateName counts. */
+  readonly name: string;
+  /** Empty for the object itself, else `status`, `scale`, … */
+  readonly subresource: string;
+}
 
 /** What every write carries besides its object. */
 export interface WriteContext {
@@ -8,35 +21,61 @@ export interface WriteContext {
   readonly dryRun: boolean;
   /** From `fieldManager`, else the User-Agent up to its first `/` (MF-2). */
   readonly fieldManager: string;
-  /** API version of the request (`apps/v1`), in which managed fields are recorded. */
-  readonly apiVersion: string;
-  /** Empty for the object itself, else `status`, `scale`. */
-  readonly subresource: string;
   /** Receives texts for `Warning: 299` headers. */
   readonly warn: (text: string) => void;
+  /** Aborts the update loop: the client is gone or its time is up. */
+  readonly expired: () => boolean;
 }
 
-/** Runs inside create and update, on the object in the request's version; the seam of admission. */
+/** Runs inside create, update and delete, on objects in the request's version (ADM-1). */
 export interface AdmissionPort {
-  mutate(call: AdmissionCall): Promise<void>;
-  validate(call: AdmissionCall): Promise<void>;
+  /** May change `call.object` in place; throws StatusError to refuse. */
+  mutate(call: AdmissionCall): Promise<void> | undefined;
+  validate(call: AdmissionCall): Promise<void> | undefined;
 }
+
 export interface AdmissionCall {
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
+  readonly target: Target;
   readonly context: WriteContext;
+  /** Final name of the object; empty when it is to be generated. */
+  readonly name: string;
   readonly object: ApiObject | undefined;
   readonly old: ApiObject | undefined;
-  readonly namespace: string;
-  readonly name: string;
   /** 1 for the first run; more when a conflict made the update loop run again. */
   readonly attempt: number;
 }
 
-export interface DeleteOptions {
-  readonly dryRun: boolean;
+/**
+ * Keeps `metadata.managedFields` in step with a write; an implementation wraps `engines/apply`.
+ * Objects are in the request's version, defaulted.
+ */
+export interface FieldManagerPort {
+  /** Sets `object.metadata.managedFields` for a create (`live` undefined), PUT or non-apply patch. */
+  recordUpdate(options: {
+    readonly target: Target;
+    readonly live: ApiObject | undefined;
+    readonly object: ApiObject;
+    readonly manager: string;
+    readonly nowMs: number;
+  }): void;
+  /** Merges an apply body; throws StatusError 409 on conflicts unless `force`. */
+  applyPatch(options: {
+    readonly target: Target;
+    readonly live: ApiObject | undefined;
+    readonly patch: JsonObject;
+    readonly manager: string;
+    readonly force: boolean;
+    readonly nowMs: number;
+  }): ApiObject;
+}
+
+export interface DeleteRequestOptions {
   readonly gracePeriodSeconds: number | undefined;
   readonly propagationPolicy: 'Orphan' | 'Background' | 'Foreground' | undefined;
-  readonly preconditions: { readonly uid?: string; readonly resourceVersion?: string } | undefined;
+  readonly preconditions:
+    | { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined }
+    | undefined;
 }
 
 /** The result of a write: the stored entry, or for a dry run the entry as it would be. */
@@ -45,8 +84,17 @@ export interface Written {
   readonly created: boolean;
 }
 
-/** Makes the new object from the current one; throws StatusError to refuse. May run more than once. */
+/** `removed: false`: marked for deletion only, finalizers or grace hold it. */
+export interface Deleted {
+  readonly entry: Entry;
+  readonly removed: boolean;
+}
+
+/**
+ * Makes the object to store from the current one, both in the request's version; throws
+ * StatusError to refuse. Runs again after a lost race, with the newer object.
+ */
 export type Transform = (
   current: ApiObject | undefined,
   attempt: number,
-) => Promise<JsonObject> | JsonObject;
+) => Promise<ApiObject> | ApiObject;

@@ -1,0 +1,29 @@
+import type { Strategy } from '../catalogue/resource-def.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import type { Target } from './contract.ts';
+import { entryOf } from './object-codec.ts';
+import { type Registry, storing } from './registry.ts';
+
+/** Marked for deletion, no grace left and nothing that holds it: to be removed (DEL-1). */
+export function isFinalized(strategy: Strategy, object: ApiObject): boolean {
+  const { metadata } = object;
+  return (
+    metadata.deletionTimestamp !== undefined &&
+    (metadata.deletionGracePeriodSeconds ?? 0) === 0 &&
+    (metadata.finalizers ?? []).length === 0 &&
+    (strategy.mayRemove?.(object) ?? true)
+  );
+}
+
+/** Removes the object at the revision read; gives what stands there now when the race was lost. */
+export async function removeFinalized(
+  registry: Registry,
+  options: { target: Target; current: Entry },
+): Promise<{ readonly current: Entry | undefined } | undefined> {
+  const { target, current } = options;
+  const { def } = target;
+  const key = def.storage.prefix + current.key;
+  const result = await storing(() => registry.store.delete({ key, expect: current.revision }));
+  return result.ok ? undefined : { current: entryOf(def, result.current) };
+}

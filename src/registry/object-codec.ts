@@ -1,0 +1,103 @@
+import { isObject, type JsonObject } from '../base/json.ts';
+import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
+import { encodeJson } from '../codec/json.ts';
+import { apiVersionOf, type ApiObject } from '../meta/types.ts';
+import type { StoredRecord } from '../storage/contract.ts';
+import type { Entry, EntryIndex } from '../watchcache/contract.ts';
+import { makeEntry } from '../watchcache/entry.ts';
+
+/**
+ * Between API objects and stored bytes. The stored form is the storage version's JSON with
+ * `apiVersion`, `kind`, `metadata` first and without resourceVersion, which the store gives.
+ */
+
+/** A deep copy that shares nothing with the entry. */
+export function decodeEntry(entry: Entry): ApiObject {
+  return JSON.parse(entry.json.toString('utf8')) as ApiObject;
+}
+
+/** Canonical bytes of an object in its storage version. */
+export function encodeStored(object: ApiObject): Buffer {
+  const { apiVersion, kind, metadata, ...rest } = object;
+  const { resourceVersion: _given, ...meta } = metadata;
+  return encodeJson({ apiVersion, kind, metadata: meta, ...rest });
+}
+
+/** What lists and watches look at, read off an object in its storage version. */
+export function indexOf(storage: StorageDef, object: ApiObject): EntryIndex {
+  const { metadata } = object;
+  return {
+    name: metadata.name ?? '',
+    namespace: metadata.namespace ?? '',
+    uid: metadata.uid ?? '',
+    labels: metadata.labels ?? {},
+    fields: storage.fieldsOf?.(object) ?? {},
+    ownerUids: (metadata.ownerReferences ?? []).map((owner) => owner.uid),
+  };
+}
+
+/** Key below the storage prefix. */
+export function objectKey(namespace: string, name: string): string {
+  return namespace === '' ? name : `${namespace}/${name}`;
+}
+
+/** Converts a request-version object in place to the stored version; returns it. */
+export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
+  const converted = version.toStorage?.(object) ?? object;
+  converted.apiVersion = def.storage.apiVersion;
+  converted.kind = def.storage.kind;
+  return converted;
+}
+
+/** Converts a stored-version object in place to a served version; returns it. */
+export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
+  const converted = version.fromStorage?.(object) ?? object;
+  converted.apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  converted.kind = def.kind;
+  return converted;
+}
+
+/** True when entries' bytes are already what this version serves. */
+export function servesStoredForm(def: ResourceDef, version: VersionDef): boolean {
+  return (
+    def.storage.kind === def.kind &&
+    def.storage.apiVersion === apiVersionOf({ group: def.group, version: version.version })
+  );
+}
+
+/** The entry's JSON in a served version; the cached bytes themselves when that is the stored one. */
+export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buffer {
+  if (servesStoredForm(def, version)) return entry.json;
+  const memoKey = `${def.group}/${version.version};json`;
+  const known = entry.memo?.get(memoKey);
+  if (known !== undefined) return known;
+  const bytes = encodeJson(objectIn(def, version, entry));
+  entry.memo ??= new Map();
+  entry.memo.set(memoKey, bytes);
+  return bytes;
+}
+
+/** A fresh decoded object in a served version. */
+export function objectIn(def: ResourceDef, version: VersionDef, entry: Entry): ApiObject {
+  return fromStorage(def, version, decodeEntry(entry));
+}
+
+/** Narrows decoded JSON to an object with a metadata object, adding an empty one if absent. */
+export function asApiObject(value: JsonObject): ApiObject {
+  if (!isObject(value.metadata)) value.metadata = {};
+  return value as ApiObject;
+}
+
+/** The entry of a record as the store gave it; undefined for an absent one. */
+export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
+  if (record === undefined) return undefined;
+  const { value, modRevision, createRevision } = record;
+  const object = JSON.parse(value.toString('utf8')) as ApiObject;
+  return makeEntry({
+    key: record.key.slice(def.storage.prefix.length),
+    stored: value,
+    revision: modRevision,
+    createRevision,
+    index: indexOf(def.storage, object),
+  });
+}

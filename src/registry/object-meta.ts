@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { invalid, type FieldError } from '../meta/field-error.ts';
+import { generateName } from '../meta/name-generator.ts';
+import { formatTime } from '../meta/times.ts';
+import { badRequest, conflict, invalidObject, modifiedMessage } from '../meta/status.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { Target } from './contract.ts';
+import { groupKindOf, groupResourceOf } from './registry.ts';
+
+/**
+ * The server's own metadata fields, as every create and update treats them (META-1, META-2, META-4).
+ */
+
+/** Namespace and name of the body must agree with the path (API-7). Fills an absent namespace. */
+export function checkPathAgreement(target: Target, object: ApiObject): void {
+  const { metadata } = object;
+  if (target.def.scope === 'Namespaced') {
+    if ((metadata.namespace ?? '') === '') metadata.namespace = target.namespace;
+    else if (metadata.namespace !== target.namespace) {
+      throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+    }
+  } else if ((metadata.namespace ?? '') !== '') {
+    throw badRequest('namespace field should not be set on cluster-scoped objects');
+  }
+  if (target.name === '') return;
+  if ((metadata.name ?? '') === '') {
+    throw badRequest('name is required');
+  }
+  if (metadata.name !== target.name) {
+    throw badRequest(
+      `the name of the object (${metadata.name}) does not match the name on the URL (${target.name})`,
+    );
+  }
+}
+
+/** Stamps what the server owns on a new object; refuses a resourceVersion. */
+export function fillSystemFields(object: ApiObject, nowMs: number): void {
+  const { metadata } = object;
+  if ((metadata.resourceVersion ?? '') !== '') {
+    throw badRequest('resourceVersion should not be set on objects to be created');
+  }
+  delete metadata.resourceVersion;
+  delete metadata.deletionTimestamp;
+  delete metadata.deletionGracePeriodSeconds;
+  delete metadata.selfLink;
+  metadata.uid = randomUUID();
+  metadata.creationTimestamp = formatTime(nowMs);
+  if ((metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '') {
+    metadata.name = generateName(metadata.generateName as string);
+  }
+}
+
+/** Carries over what an update cannot change, before the strategy looks at it. */
+export function keepSystemFields(object: ApiObject, old: ApiObject): void {
+  const { metadata } = object;
+  const before = old.metadata;
+  if (before.generation === undefined) delete metadata.generation;
+  else metadata.generation = before.generation;
+  if ((metadata.uid ?? '') === '' && before.uid !== undefined) metadata.uid = before.uid;
+  if (before.creationTimestamp !== undefined) metadata.creationTimestamp = before.creationTimestamp;
+  if (before.deletionTimestamp !== undefined) {
+    metadata.deletionTimestamp = before.deletionTimestamp;
+    if (
+      before.deletionGracePeriodSeconds !== undefined &&
+      metadata.deletionGracePeriodSeconds === undefined
+    ) {
+      metadata.deletionGracePeriodSeconds = before.deletionGracePeriodSeconds;
+    }
+  }
+  delete metadata.selfLink;
+}
+
+/** 409 when the body names another uid than the stored object's (META-2). */
+export function checkUid(target: Target, object: ApiObject, old: ApiObject): void {
+  const wanted = object.metadata.uid ?? '';
+  const actual = old.metadata.uid ?? '';
+  if (wanted !== '' && wanted !== actual) throw preconditionFailed(target, { wanted, actual, what: 'UID' });
+}
+
+/** Upstream's 409 for a precondition on uid or resourceVersion. */
+export function preconditionFailed(
+  target: Target,
+  mismatch: { wanted: string; actual: string; what: 'UID' | 'ResourceVersion' },
+): Error {
+  const prefix = target.def.storage.prefix.replace(/\/$/, '');
+  const key = [prefix, target.namespace, target.name].filter((part) => part !== '').join('/');
+  const { what, wanted, actual } = mismatch;
+  const why =
+    `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ` +
+    `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${actual}`;
+  return conflict(groupResourceOf(target.def), target.name, why);
+}
+
+/** The optimistic lock of an update (PATCH-4): 409 when stale, 422 when needed and absent. */
+export function checkResourceVersion(target: Target, object: ApiObject, current: number): void {
+  const given = object.metadata.resourceVersion ?? '';
+  if (given === '' || given === '0') {
+    if (target.def.strategy.allowUnconditionalUpdate) return;
+    throw invalidMeta(target.def, target.name, [
+      {
+        type: 'FieldValueInvalid',
+        field: 'metadata.resourceVersion',
+        message: 'Invalid value: 0x0: must be specified for an update',
+      },
+    ]);
+  }
+  if (!/^\d{1,20}$/.test(given)) {
+    const why = `strconv.ParseUint: parsing ${JSON.stringify(given)}: invalid syntax`;
+    throw invalidMeta(target.def, target.name, [invalid('metadata.resourceVersion', given, why)]);
+  }
+  if (given !== String(current)) {
+    throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
+  }
+}
+
+export function invalidMeta(def: ResourceDef, name: string, errors: readonly FieldError[]): Error {
+  return invalidObject(groupKindOf(def), name, errors);
+}

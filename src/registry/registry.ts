@@ -1,0 +1,99 @@
+import type { Clock } from '../base/clock.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { internalError, serviceUnavailable, StatusError } from '../meta/status.ts';
+import type { GroupKind, GroupResource } from '../meta/types.ts';
+import { type Store, StoreError } from '../storage/contract.ts';
+import type { Entry, ResourceCache } from '../watchcache/contract.ts';
+import type { AdmissionPort, FieldManagerPort } from './contract.ts';
+
+/** What the verbs of the generic registry work with; made once by `server/`. */
+export interface Registry {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly fieldManager: FieldManagerPort;
+  readonly admission: AdmissionPort;
+  readonly caches: CachePool;
+}
+
+/** One watch cache per storage prefix, opened when first asked for. */
+export interface CachePool {
+  of(def: ResourceDef): ResourceCache;
+  /** Drops the cache of a kind that is no longer served. */
+  drop(def: ResourceDef): void;
+  close(): void;
+}
+
+/** Makes a pool over a function that opens one cache. */
+export function createCachePool(open: (def: ResourceDef) => ResourceCache): CachePool {
+  const caches = new Map<string, ResourceCache>();
+  return {
+    of(def) {
+      const known = caches.get(def.storage.prefix);
+      if (known !== undefined) return known;
+      const opened = open(def);
+      caches.set(def.storage.prefix, opened);
+      return opened;
+    },
+    drop(def) {
+      caches.get(def.storage.prefix)?.close();
+      caches.delete(def.storage.prefix);
+    },
+    close() {
+      for (const cache of caches.values()) cache.close();
+      caches.clear();
+    },
+  };
+}
+
+export function groupResourceOf(def: ResourceDef): GroupResource {
+  return { group: def.group, resource: def.resource };
+}
+
+export function groupKindOf(def: ResourceDef): GroupKind {
+  return { group: def.group, kind: def.kind };
+}
+
+/** Translates the store's errors to the API's catalogue; other errors pass unchanged. */
+export function translateStoreError(error: unknown): unknown {
+  if (!(error instanceof StoreError)) return error;
+  switch (error.code) {
+    case 'no-space':
+      return new StatusError({
+        code: 507,
+        reason: '',
+        message: 'the store has no space left: nothing was written',
+        cause: error,
+      });
+    case 'unavailable':
+    case 'closed':
+    case 'locked':
+      return serviceUnavailable('the store is unavailable');
+    case 'compacted':
+    case 'future-revision':
+      return internalError('the store lost the revision that was read', error);
+    case 'damaged':
+      return new StatusError({
+        code: 500,
+        reason: 'StorageReadError',
+        message: 'the store could not read an object: its data is damaged',
+        cause: error,
+      });
+  }
+}
+
+/** Runs a store write, translating its errors. */
+export async function storing<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    throw translateStoreError(error);
+  }
+}
+
+/** The current object for a write: cached, and known to be as new as the store. */
+export async function currentEntry(
+  registry: Registry,
+  options: { def: ResourceDef; key: string },
+): Promise<Entry | undefined> {
+  return registry.caches.of(options.def).get(options.key, undefined);
+}

@@ -1,0 +1,198 @@
+import { jsonEqual } from '../base/json.ts';
+import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
+import type { ApiObject } from '../meta/types.ts';
+import { type Entry, EntryHint } from '../watchcache/contract.ts';
+import { makeEntry } from '../watchcache/entry.ts';
+import type { Target, Transform, WriteContext, Written } from './contract.ts';
+import { dryEntry, insertObject, strategyContextOf } from './create.ts';
+import { isFinalized, removeFinalized } from './finalize.ts';
+import {
+  decodeEntry,
+  encodeStored,
+  entryOf,
+  fromStorage,
+  indexOf,
+  objectKey,
+  toStorage,
+} from './object-codec.ts';
+import { checkPathAgreement, checkResourceVersion, checkUid, fillSystemFields, keepSystemFields, preconditionFailed } from './object-meta.ts';
+import { groupResourceOf, type Registry, storing } from './registry.ts';
+import { validateChange } from './validate.ts';
+
+/** Lost races after which an update gives up with a 409; each one means another write succeeded. */
+const attemptsMax = 500;
+
+export interface UpdateRequest {
+  readonly target: Target;
+  readonly context: WriteContext;
+  /**
+   * Makes the new object, in the request's version, with managed fields not yet recorded. `record`
+   * is false when the transform has recorded them itself (apply).
+   */
+  readonly transform: Transform;
+  readonly record: boolean;
+  /** What to do when the object is absent: `create` it (PUT where allowed, apply), or 404. */
+  readonly onAbsent: 'create' | 'refuse';
+  /** Called before a create in place of an update; throws when the user may not (API-5, SSA-7). */
+  readonly beforeCreate?: () => Promise<void>;
+}
+
+/**
+ * The guaranteed update: reads, transforms, admits, validates and writes on condition that nothing
+ * changed meanwhile; begins again if something did. A change of nothing writes nothing (META-6).
+ * An object marked for deletion whose last finalizer goes is removed (META-5).
+ */
+export async function updateObject(registry: Registry, request: UpdateRequest): Promise<Written> {
+  const { target, context } = request;
+  const { def } = target;
+  const key = objectKey(target.namespace, target.name);
+  let current = await registry.caches.of(def).get(key, undefined);
+  for (let attempt = 1; attempt <= attemptsMax && !context.expired(); attempt += 1) {
+    const outcome =
+      current === undefined
+        ? await attemptCreate(registry, request, attempt)
+        : await attemptUpdate(registry, { request, current, attempt });
+    if ('written' in outcome) return outcome.written;
+    current = outcome.current;
+  }
+  throw conflict(groupResourceOf(def), target.name, modifiedMessage);
+}
+
+type Outcome = { readonly written: Written } | { readonly current: Entry | undefined };
+
+async function attemptCreate(
+  registry: Registry,
+  request: UpdateRequest,
+  attempt: number,
+): Promise<Outcome> {
+  const { target, context } = request;
+  if (request.onAbsent === 'refuse') throw notFound(groupResourceOf(target.def), target.name);
+  await request.beforeCreate?.();
+  const nowMs = registry.clock.now();
+  const object = await request.transform(undefined, attempt);
+  checkPathAgreement(target, object);
+  prepareInserted(registry, { request, object, nowMs });
+  try {
+    return { written: await insertObject(registry, { target, object, context, nowMs, attempt }) };
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
+    const key = objectKey(target.namespace, target.name);
+    return { current: await registry.caches.of(target.def).get(key, undefined) };
+  }
+}
+
+function prepareInserted(
+  registry: Registry,
+  options: { request: UpdateRequest; object: ApiObject; nowMs: number },
+): void {
+  const { request, object, nowMs } = options;
+  const uid = object.metadata.uid ?? '';
+  if (uid !== '') throw preconditionFailed(request.target, { wanted: uid, actual: '', what: 'UID' });
+  delete object.metadata.resourceVersion;
+  fillSystemFields(object, nowMs);
+  if (!request.record) return;
+  registry.fieldManager.recordUpdate({
+    target: request.target,
+    live: undefined,
+    object,
+    manager: request.context.fieldManager,
+    nowMs,
+  });
+}
+
+async function attemptUpdate(
+  registry: Registry,
+  options: { request: UpdateRequest; current: Entry; attempt: number },
+): Promise<Outcome> {
+  const { request, current, attempt } = options;
+  const { target, context } = request;
+  const { def, version } = target;
+  const nowMs = registry.clock.now();
+  const old = decodeEntry(current);
+  const live = fromStorage(def, version, decodeEntry(current));
+  const object = await request.transform(fromStorage(def, version, decodeEntry(current)), attempt);
+  checkPathAgreement(target, object);
+  checkUid(target, object, old);
+  checkResourceVersion(target, object, current.revision);
+  if (request.record) {
+    const manager = context.fieldManager;
+    registry.fieldManager.recordUpdate({ target, live, object, manager, nowMs });
+  }
+  const call = {
+    operation: 'UPDATE' as const,
+    target,
+    context,
+    name: target.name,
+    object,
+    old: live,
+    attempt,
+  };
+  await registry.admission.mutate(call);
+  const stored = toStorage(def, version, object);
+  applyStrategy({ target, context, nowMs, stored, old });
+  await registry.admission.validate(call);
+  for (const text of def.strategy.warnings?.(stored, old) ?? []) context.warn(text);
+  return putChanged(registry, { target, context, current, stored, old });
+}
+
+function applyStrategy(options: {
+  target: Target;
+  context: WriteContext;
+  nowMs: number;
+  stored: ApiObject;
+  old: ApiObject;
+}): void {
+  const { target, context, nowMs, stored, old } = options;
+  const { strategy } = target.def;
+  const strategyContext = strategyContextOf(target, context, nowMs);
+  keepSystemFields(stored, old);
+  strategy.prepareForUpdate?.(strategyContext, stored, old);
+  validateChange(target, strategyContext, { object: stored, old });
+}
+
+async function putChanged(
+  registry: Registry,
+  options: {
+    target: Target;
+    context: WriteContext;
+    current: Entry;
+    stored: ApiObject;
+    old: ApiObject;
+  },
+): Promise<Outcome> {
+  const { target, context, current, stored, old } = options;
+  const { def } = target;
+  if (old.metadata.resourceVersion !== undefined) {
+    stored.metadata.resourceVersion = old.metadata.resourceVersion;
+  }
+  if (jsonEqual(stored, old)) return { written: { entry: current, created: false } };
+  const value = encodeStored(stored);
+  const index = indexOf(def.storage, stored);
+  const { key } = current;
+  const unwritten = () => ({
+    written: { entry: makeEntry({ ...current, stored: value, index }), created: false },
+  });
+  if (context.dryRun) return unwritten();
+  if (isFinalized(def.strategy, stored)) {
+    const lost = await removeFinalized(registry, { target, current });
+    return lost ?? unwritten();
+  }
+  const storeKey = def.storage.prefix + key;
+  const result = await storing(() =>
+    registry.store.put({
+      key: storeKey,
+      value,
+      expect: current.revision,
+      hint: new EntryHint(index),
+    }),
+  );
+  if (!result.ok) return { current: entryOf(def, result.current) };
+  const cached = registry.caches.of(def).peek(key);
+  const { revision } = result;
+  const { createRevision } = current;
+  const entry =
+    cached?.revision === revision
+      ? cached
+      : makeEntry({ key, stored: value, revision, createRevision, index });
+  return { written: { entry, created: false } };
+}

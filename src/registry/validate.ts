@@ -1,0 +1,40 @@
+import type { StrategyContext } from '../catalogue/resource-def.ts';
+import type { FieldError } from '../meta/field-error.ts';
+import { validateObjectMeta, validateObjectMetaUpdate } from '../meta/object-meta.ts';
+import { invalidObject } from '../meta/status.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { Target } from './contract.ts';
+import { groupKindOf } from './registry.ts';
+
+/** Metadata rules, then the kind's own; 422 naming all that is wrong. */
+export function validateNew(target: Target, context: StrategyContext, object: ApiObject): void {
+  const { strategy, scope } = target.def;
+  const errors: FieldError[] = [
+    ...validateObjectMeta(object.metadata, {
+      namespaced: scope === 'Namespaced',
+      validateName: strategy.validateName,
+      path: 'metadata',
+    }),
+    ...(strategy.validateCreate?.(context, object) ?? []),
+  ];
+  refuseInvalid(target, object, errors);
+}
+
+export function validateChange(
+  target: Target,
+  context: StrategyContext,
+  change: { object: ApiObject; old: ApiObject },
+): void {
+  const { object, old } = change;
+  const { strategy } = target.def;
+  const errors: FieldError[] = [
+    ...validateObjectMetaUpdate(object.metadata, old.metadata, 'metadata'),
+    ...(strategy.validateUpdate?.(context, object, old) ?? []),
+  ];
+  refuseInvalid(target, object, errors);
+}
+
+function refuseInvalid(target: Target, object: ApiObject, errors: readonly FieldError[]): void {
+  if (errors.length === 0) return;
+  throw invalidObject(groupKindOf(target.def), object.metadata.name ?? '', errors);
+}

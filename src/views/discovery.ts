@@ -1,0 +1,165 @@
+import type { JsonObject } from '../base/json.ts';
+import type {
+  ApiVerb,
+  CatalogueSnapshot,
+  ResourceDef,
+  SubresourceDef,
+} from '../catalogue/resource-def.ts';
+import { apiVersionOf } from '../meta/types.ts';
+
+/**
+ * Discovery documents (API-11): pure functions of a catalogue snapshot.
+ */
+
+/** `/api`: the versions of the core group. */
+export function coreVersions(options: { snapshot: CatalogueSnapshot; address: string }): JsonObject {
+  return {
+    kind: 'APIVersions',
+    versions: [...options.snapshot.groupVersions('')],
+    serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress: options.address }],
+  };
+}
+
+/** `/apis`: every named group. */
+export function groupList(snapshot: CatalogueSnapshot): JsonObject {
+  const groups = snapshot.groups().filter((group) => group !== '');
+  return {
+    kind: 'APIGroupList',
+    apiVersion: 'v1',
+    groups: groups.map((group) => groupBody(snapshot, group)),
+  };
+}
+
+/** `/apis/<group>`; undefined when the group is not served. */
+export function groupDocument(snapshot: CatalogueSnapshot, group: string): JsonObject | undefined {
+  if (group === '' || snapshot.groupVersions(group).length === 0) return undefined;
+  return { kind: 'APIGroup', apiVersion: 'v1', ...groupBody(snapshot, group) };
+}
+
+function groupBody(snapshot: CatalogueSnapshot, group: string): JsonObject {
+  const versions = snapshot
+    .groupVersions(group)
+    .map((version) => ({ groupVersion: apiVersionOf({ group, version }), version }));
+  return { name: group, versions, preferredVersion: versions[0] ?? {} };
+}
+
+/** `/api/v1` or `/apis/<group>/<version>`; undefined when it is not served. */
+export function resourceList(
+  snapshot: CatalogueSnapshot,
+  at: { group: string; version: string },
+): JsonObject | undefined {
+  if (!snapshot.groupVersions(at.group).includes(at.version)) return undefined;
+  const resources = servedIn(snapshot, at).flatMap((def) => [
+    resourceEntry(def),
+    ...def.subresources.map((sub) => subresourceEntry(def, sub)),
+  ]);
+  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: apiVersionOf(at), resources };
+}
+
+function servedIn(
+  snapshot: CatalogueSnapshot,
+  at: { group: string; version: string },
+): readonly ResourceDef[] {
+  const isServed = (def: ResourceDef) =>
+    def.versions.some((one) => one.served && one.version === at.version);
+  return snapshot.defs
+    .filter((def) => def.group === at.group && isServed(def))
+    .sort((one, other) => (one.resource < other.resource ? -1 : 1));
+}
+
+function resourceEntry(def: ResourceDef): JsonObject {
+  return {
+    name: def.resource,
+    singularName: def.singular,
+    namespaced: def.scope === 'Namespaced',
+    kind: def.kind,
+    verbs: [...def.verbs].sort(),
+    ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
+    ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
+    ...(storageHash(def) === '' ? {} : { storageVersionHash: storageHash(def) }),
+  };
+}
+
+function subresourceEntry(def: ResourceDef, sub: SubresourceDef): JsonObject {
+  const other =
+    sub.kind === undefined ? {} : { group: sub.kind.group, version: sub.kind.version };
+  return {
+    name: `${def.resource}/${sub.name}`,
+    singularName: '',
+    namespaced: def.scope === 'Namespaced',
+    ...other,
+    kind: sub.kind?.kind ?? def.kind,
+    verbs: [...sub.verbs].sort(),
+  };
+}
+
+function storageHash(def: ResourceDef): string {
+  const isStored = def.verbs.includes('get') && def.verbs.includes('list');
+  if (!isStored) return '';
+  return hash64(`${def.storage.apiVersion}/${def.storage.kind}`);
+}
+
+/** An opaque, stable 8-byte digest in base64 (FNV-1a), as clients compare it for equality only. */
+function hash64(text: string): string {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of Buffer.from(text)) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  }
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(hash);
+  return bytes.toString('base64');
+}
+
+/**
+ * Aggregated discovery (`APIGroupDiscoveryList`) of the core group, or of all named groups.
+ * `apiVersion` is that of the list itself (`apidiscovery.…/v2` or `/v2beta1`).
+ */
+export function aggregatedDiscovery(options: {
+  snapshot: CatalogueSnapshot;
+  part: 'core' | 'named';
+  apiVersion: string;
+}): JsonObject {
+  const { snapshot, part, apiVersion } = options;
+  const groups = snapshot.groups().filter((group) => (group === '') === (part === 'core'));
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion,
+    metadata: {},
+    items: groups.map((group) => ({
+      metadata: { ...(group === '' ? {} : { name: group }), creationTimestamp: null },
+      versions: snapshot
+        .groupVersions(group)
+        .map((version) => aggregatedVersion(snapshot, { group, version })),
+    })),
+  };
+}
+
+function aggregatedVersion(
+  snapshot: CatalogueSnapshot,
+  at: { group: string; version: string },
+): JsonObject {
+  return {
+    version: at.version,
+    freshness: 'Current',
+    resources: servedIn(snapshot, at).map((def) => aggregatedResource(def, at.version)),
+  };
+}
+
+function aggregatedResource(def: ResourceDef, version: string): JsonObject {
+  const verbs = (list: readonly (ApiVerb | SubresourceDef['verbs'][number])[]) => [...list].sort();
+  const subresources = def.subresources.map((sub) => ({
+    subresource: sub.name,
+    responseKind: sub.kind ?? { group: def.group, version, kind: def.kind },
+    verbs: verbs(sub.verbs),
+  }));
+  return {
+    resource: def.resource,
+    responseKind: { group: def.group, version, kind: def.kind },
+    scope: def.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
+    singularResource: def.singular,
+    verbs: verbs(def.verbs),
+    ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
+    ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
+    ...(subresources.length === 0 ? {} : { subresources }),
+  };
+}
