@@ -56,6 +56,11 @@ export interface Property {
   readonly schema: Schema;
   /** Protobuf field number; built-in kinds only. */
   readonly number?: number;
+  /**
+   * Set for a member of a struct embedded in this one: JSON has it here, protobuf has it inside the
+   * message in these field numbers, outermost first; `number` counts in the innermost.
+   */
+  readonly inlineIn?: readonly number[];
   /** Left out of the encoding when it holds its zero value; built-in kinds only. */
   readonly omitEmpty?: boolean;
   /** Absent and zero are distinct; built-in kinds only. */
