@@ -1,0 +1,261 @@
+/**
+ * A persistent ordered map: a B+tree whose nodes never change, so that every old map stays whole
+ * for as long as somebody holds it. A write copies the one path from the root to its leaf and
+ * shares all else; a snapshot is therefore free, and costs only what was written since.
+ *
+ * Worked example, with leaves of at most 3 instead of 64:
+ *
+ *     m1 = { a b | c d e }            root1 ── [a b]
+ *                                           └─ [c d e]
+ *     m2 = orderedMapSet(m1, 'f')     root2 ── [a b]      the same leaf object as in m1
+ *                                           ├─ [c d]      [c d e] had to be split …
+ *                                           └─ [e f]
+ *     m1 still reads a b c d e.
+ *     rank(m2, 'e') = 4: size of [a b], size of [c d], place in [e f]; no leaf but one is read.
+ *
+ * Keys are ordered by UTF-16 code units (plain `<`).
+ */
+export interface OrderedMap<V> {
+  readonly root: Node<V> | undefined;
+  readonly size: number;
+}
+
+/** Up to 64 neighbours. `memo` is for what a reader derives from exactly these entries. */
+export interface Leaf<V> {
+  readonly keys: readonly string[];
+  readonly values: readonly V[];
+  readonly size: number;
+  /** Cleared once a write has replaced this leaf, so that old snapshots don't keep it alive. */
+  memo: Buffer | undefined;
+}
+
+interface Branch<V> {
+  readonly children: readonly Node<V>[];
+  /** First key of each child. */
+  readonly firsts: readonly string[];
+  readonly size: number;
+}
+
+type Node<V> = Leaf<V> | Branch<V>;
+
+/** A run of one leaf's entries, `from` inclusive, `to` exclusive. */
+export interface LeafSpan<V> {
+  readonly leaf: Leaf<V>;
+  readonly from: number;
+  readonly to: number;
+}
+
+const nodeMax = 64;
+const nodeMin = 16;
+const nodeBuilt = 48;
+
+const isLeaf = <V>(node: Node<V>): node is Leaf<V> => 'values' in node;
+const firstKey = <V>(node: Node<V>): string =>
+  (isLeaf(node) ? node.keys[0] : node.firsts[0]) as string;
+const width = <V>(node: Node<V>): number => (isLeaf(node) ? node.size : node.children.length);
+
+function makeLeaf<V>(keys: readonly string[], values: readonly V[]): Leaf<V> {
+  return { keys, values, size: keys.length, memo: undefined };
+}
+
+function makeBranch<V>(children: readonly Node<V>[]): Branch<V> {
+  let size = 0;
+  for (const child of children) size += child.size;
+  return { children, firsts: children.map(firstKey), size };
+}
+
+function mapOf<V>(root: Node<V> | undefined): OrderedMap<V> {
+  return { root, size: root?.size ?? 0 };
+}
+
+/** How many of `keys` are smaller than `key`. */
+function lowerBound(keys: readonly string[], key: string): number {
+  let low = 0;
+  let high = keys.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((keys[middle] as string) < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The child that holds `key` if any does: the last one that starts at or before it, else the first. */
+function childFor<V>(branch: Branch<V>, key: string): number {
+  const bound = lowerBound(branch.firsts, key);
+  if (branch.firsts[bound] === key) return bound;
+  return bound === 0 ? 0 : bound - 1;
+}
+
+/** The map of nothing. */
+export function emptyOrderedMap<V>(): OrderedMap<V> {
+  return mapOf<V>(undefined);
+}
+
+/** Builds a map at once; keys must be unique and ascending (throws when not). */
+export function orderedMapOf<V>(sorted: readonly (readonly [string, V])[]): OrderedMap<V> {
+  for (let i = 1; i < sorted.length; i++) {
+    if (sorted[i - 1]![0] >= sorted[i]![0]) throw new Error('keys are not in order');
+  }
+  let level: Node<V>[] = chunks(sorted).map((run) =>
+    makeLeaf(
+      run.map(([key]) => key),
+      run.map(([, value]) => value),
+    ),
+  );
+  while (level.length > 1) level = chunks(level).map((children) => makeBranch(children));
+  return mapOf(level[0]);
+}
+
+function chunks<T>(items: readonly T[]): T[][] {
+  const result: T[][] = [];
+  for (let i = 0; i < items.length; i += nodeBuilt) result.push(items.slice(i, i + nodeBuilt));
+  return result;
+}
+
+/** The value of a key, or undefined. */
+export function orderedMapGet<V>(map: OrderedMap<V>, key: string): V | undefined {
+  let node = map.root;
+  if (node === undefined) return undefined;
+  while (!isLeaf(node)) node = node.children[childFor(node, key)] as Node<V>;
+  const at = lowerBound(node.keys, key);
+  return node.keys[at] === key ? node.values[at] : undefined;
+}
+
+/** How many keys are smaller than `key`: the position at which it stands or would stand. */
+export function orderedMapRank<V>(map: OrderedMap<V>, key: string): number {
+  let node = map.root;
+  let rank = 0;
+  if (node === undefined) return 0;
+  while (!isLeaf(node)) {
+    const at = childFor(node, key);
+    for (let i = 0; i < at; i++) rank += (node.children[i] as Node<V>).size;
+    node = node.children[at] as Node<V>;
+  }
+  return rank + lowerBound(node.keys, key);
+}
+
+/** A map that also holds `key`, or holds it with another value. */
+export function orderedMapSet<V>(map: OrderedMap<V>, key: string, value: V): OrderedMap<V> {
+  if (map.root === undefined) return mapOf<V>(makeLeaf([key], [value]));
+  return mapOf(asRoot(setIn(map.root, key, value)));
+}
+
+function asRoot<V>(nodes: readonly Node<V>[]): Node<V> | undefined {
+  return nodes.length > 1 ? makeBranch(nodes) : nodes[0];
+}
+
+/** One node in the place of `node`, or two when it had to be split. */
+function setIn<V>(node: Node<V>, key: string, value: V): readonly Node<V>[] {
+  if (isLeaf(node)) return setInLeaf(node, key, value);
+  const at = childFor(node, key);
+  const made = setIn(node.children[at] as Node<V>, key, value);
+  const children = node.children.slice();
+  children.splice(at, 1, ...made);
+  if (children.length <= nodeMax) return [makeBranch(children)];
+  const half = children.length >>> 1;
+  return [makeBranch(children.slice(0, half)), makeBranch(children.slice(half))];
+}
+
+function setInLeaf<V>(leaf: Leaf<V>, key: string, value: V): readonly Leaf<V>[] {
+  leaf.memo = undefined;
+  const at = lowerBound(leaf.keys, key);
+  const values = leaf.values.slice();
+  if (leaf.keys[at] === key) {
+    values[at] = value;
+    return [makeLeaf(leaf.keys, values)];
+  }
+  const keys = leaf.keys.slice();
+  keys.splice(at, 0, key);
+  values.splice(at, 0, value);
+  if (keys.length <= nodeMax) return [makeLeaf(keys, values)];
+  // Keys mostly arrive in order (generated names, timestamps), so a split at the end leaves the
+  // left leaf nearly full rather than half empty for ever.
+  const cut = at === keys.length - 1 ? nodeBuilt : keys.length >>> 1;
+  return [
+    makeLeaf(keys.slice(0, cut), values.slice(0, cut)),
+    makeLeaf(keys.slice(cut), values.slice(cut)),
+  ];
+}
+
+/** A map without `key`; the same map when it was not there. */
+export function orderedMapDelete<V>(map: OrderedMap<V>, key: string): OrderedMap<V> {
+  if (map.root === undefined || orderedMapGet(map, key) === undefined) return map;
+  let root = deleteIn(map.root, key);
+  while (root !== undefined && !isLeaf(root) && root.children.length === 1) root = root.children[0];
+  return mapOf(root);
+}
+
+/** The node without `key`, which is in it; undefined when nothing is left. */
+function deleteIn<V>(node: Node<V>, key: string): Node<V> | undefined {
+  if (isLeaf(node)) {
+    node.memo = undefined;
+    if (node.size === 1) return undefined;
+    const at = lowerBound(node.keys, key);
+    return makeLeaf(node.keys.toSpliced(at, 1), node.values.toSpliced(at, 1));
+  }
+  const at = childFor(node, key);
+  const made = deleteIn(node.children[at] as Node<V>, key);
+  const children = node.children.slice();
+  if (made === undefined) children.splice(at, 1);
+  else {
+    children[at] = made;
+    if (width(made) < nodeMin) joinNeighbour(children, at);
+  }
+  return children.length === 0 ? undefined : makeBranch(children);
+}
+
+/** Joins a thin child with a neighbour if both fit into one node; else leaves it thin. */
+function joinNeighbour<V>(children: Node<V>[], at: number): void {
+  const left = at > 0 ? at - 1 : at;
+  const [first, second] = [children[left], children[left + 1]];
+  if (first === undefined || second === undefined) return;
+  if (width(first) + width(second) > nodeBuilt) return;
+  children.splice(left, 2, joined(first, second));
+}
+
+function joined<V>(first: Node<V>, second: Node<V>): Node<V> {
+  if (isLeaf(first) && isLeaf(second)) {
+    return makeLeaf([...first.keys, ...second.keys], [...first.values, ...second.values]);
+  }
+  if (isLeaf(first) || isLeaf(second)) throw new Error('the tree is not balanced');
+  return makeBranch([...first.children, ...second.children]);
+}
+
+/** The leaves that hold the entries at positions `from` (inclusive) to `to` (exclusive), in order. */
+export function* leafSpans<V>(
+  map: OrderedMap<V>,
+  range: { readonly from: number; readonly to: number },
+): Generator<LeafSpan<V>> {
+  if (map.root !== undefined && range.from < range.to) yield* spansIn(map.root, range);
+}
+
+function* spansIn<V>(
+  node: Node<V>,
+  range: { readonly from: number; readonly to: number },
+): Generator<LeafSpan<V>> {
+  if (isLeaf(node)) {
+    const from = Math.max(0, range.from);
+    const to = Math.min(node.size, range.to);
+    if (from < to) yield { leaf: node, from, to };
+    return;
+  }
+  let start = 0;
+  for (const child of node.children) {
+    if (start >= range.to) return;
+    if (start + child.size > range.from) {
+      yield* spansIn(child, { from: range.from - start, to: range.to - start });
+    }
+    start += child.size;
+  }
+}
+
+/** The values at positions `from` (inclusive) to `to` (exclusive), in order of keys. */
+export function* orderedMapValues<V>(
+  map: OrderedMap<V>,
+  range: { readonly from: number; readonly to: number } = { from: 0, to: map.size },
+): Generator<V> {
+  for (const { leaf, from, to } of leafSpans(map, range)) {
+    for (let i = from; i < to; i++) yield leaf.values[i] as V;
+  }
+}
