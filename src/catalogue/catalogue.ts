@@ -1,0 +1,104 @@
+import type { CatalogueSnapshot, ResourceDef, VersionDef } from './resource-def.ts';
+
+/** The live set of kinds: built-in ones fixed at start, custom ones replaced as a whole. */
+export interface Catalogue {
+  /** The current view; the same object until something changes. */
+  snapshot(): CatalogueSnapshot;
+  /** Puts `defs` in place of all custom kinds; subscribers hear of the new snapshot. */
+  replaceCustom(defs: readonly ResourceDef[]): void;
+  /** Calls `listener` after each change; the returned function stops that. */
+  subscribe(listener: (snapshot: CatalogueSnapshot) => void): () => void;
+}
+
+/**
+ * Makes the live catalogue. `groupOrder` lists group names by precedence (see `builtinGroupOrder`);
+ * groups that are not in it come after those that are, by name.
+ */
+export function createCatalogue(
+  builtins: readonly ResourceDef[],
+  options: { readonly groupOrder?: readonly string[] } = {},
+): Catalogue {
+  const groupOrder = options.groupOrder ?? [...new Set(builtins.map((def) => def.group))];
+  const listeners = new Set<(snapshot: CatalogueSnapshot) => void>();
+  let current = snapshotOf({ defs: builtins, groupOrder, generation: 1 });
+  return {
+    snapshot: () => current,
+    replaceCustom(defs) {
+      const generation = current.generation + 1;
+      current = snapshotOf({ defs: [...builtins, ...defs], groupOrder, generation });
+      for (const listener of [...listeners]) listener(current);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+interface Found {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+}
+
+/** An immutable view of `defs`; the first of two that claim the same resource wins. */
+export function snapshotOf(options: {
+  defs: readonly ResourceDef[];
+  groupOrder: readonly string[];
+  generation: number;
+}): CatalogueSnapshot {
+  const found = new Map<string, Found>();
+  const versions = new Map<string, Set<string>>();
+  for (const def of options.defs) {
+    for (const version of def.versions) {
+      if (!version.served) continue;
+      const key = `${def.group}/${version.version}/${def.resource}`;
+      if (!found.has(key)) found.set(key, { def, version });
+      const ofGroup = versions.get(def.group) ?? new Set();
+      versions.set(def.group, ofGroup.add(version.version));
+    }
+  }
+  const groups = [...versions.keys()].sort(byPrecedence(options.groupOrder));
+  const ordered = new Map(
+    [...versions].map(([group, names]) => [group, [...names].sort(compareVersions)] as const),
+  );
+  return {
+    generation: options.generation,
+    defs: [...options.defs],
+    find: (group, version, resource) => found.get(`${group}/${version}/${resource}`),
+    groupVersions: (group) => ordered.get(group) ?? [],
+    groups: () => groups,
+  };
+}
+
+function byPrecedence(order: readonly string[]): (one: string, other: string) => number {
+  const rank = new Map(order.map((group, index) => [group, index]));
+  const last = order.length;
+  return (one, other) => {
+    const difference = (rank.get(one) ?? last) - (rank.get(other) ?? last);
+    if (difference !== 0) return difference;
+    return one < other ? -1 : Number(one > other);
+  };
+}
+
+/**
+ * Orders API versions, the preferred first: GA before beta before alpha, higher numbers first within
+ * each, and names of another shape last in alphabetical order (`v2`, `v1`, `v1beta2`, `foo1`).
+ */
+export function compareVersions(one: string, other: string): number {
+  const [a, b] = [parseVersion(one), parseVersion(other)];
+  if (a === undefined || b === undefined) {
+    if (a !== undefined) return -1;
+    if (b !== undefined) return 1;
+    return one < other ? -1 : Number(one > other);
+  }
+  return b.stage - a.stage || b.major - a.major || b.minor - a.minor;
+}
+
+function parseVersion(
+  version: string,
+): { major: number; stage: number; minor: number } | undefined {
+  const match = /^v([1-9][0-9]{0,8})(?:(alpha|beta)([1-9][0-9]{0,8}))?$/.exec(version);
+  if (match === null) return undefined;
+  const stage = match[2] === undefined ? 3 : match[2] === 'beta' ? 2 : 1;
+  return { major: Number(match[1]), stage, minor: Number(match[3] ?? 0) };
+}

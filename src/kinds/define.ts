@@ -1,0 +1,150 @@
+import {
+  type ApiVerb,
+  type ColumnDef,
+  type ResourceDef,
+  type StorageDef,
+  type Strategy,
+  type SubresourceDef,
+  standardVerbs,
+  type VersionDef,
+} from '../catalogue/resource-def.ts';
+import type { Dialect } from '../dialect.ts';
+import { apiVersionOf } from '../meta/types.ts';
+import { structFacts } from './facts.ts';
+import { groupStems } from './gen/index.ts';
+import { schemaOf } from './schema-of.ts';
+
+/** One API version of a built-in kind; what is not said is derived from the facts. */
+export interface VersionOptions extends Omit<Partial<VersionDef>, 'version' | 'schema'> {
+  readonly version: string;
+}
+
+/** What a kind's file says about it; see `ResourceDef` for the meaning of the members. */
+export interface KindOptions {
+  readonly dialect: Dialect;
+  /** Directory of the group's facts: `core`, `rbac`. */
+  readonly facts: string;
+  readonly kind: string;
+  readonly resource: string;
+  readonly scope: ResourceDef['scope'];
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  readonly verbs?: readonly ApiVerb[];
+  /** Preferred first. The first served one is stored unless `storage` says otherwise. */
+  readonly versions: readonly VersionOptions[];
+  readonly storage?: Partial<StorageDef>;
+  readonly strategy: Partial<Strategy> & Pick<Strategy, 'validateName'>;
+  readonly subresources?: readonly SubresourceDef[];
+  readonly example?: ResourceDef['example'];
+}
+
+/** The release whose behaviour this is. */
+export const emulatedMinor = 32;
+
+/** Completes a kind's declaration into the entry of the catalogue. */
+export function defineKind(options: KindOptions): ResourceDef {
+  const { dialect, facts, kind, resource } = options;
+  const group = dialect.group(groupStems[facts] ?? facts);
+  const stored = options.versions[0]?.version ?? 'v1';
+  const hasStatus = options.strategy.hasStatus ?? false;
+  return {
+    group,
+    resource,
+    singular: kind.toLowerCase(),
+    kind,
+    listKind: `${kind}List`,
+    shortNames: options.shortNames ?? [],
+    categories: options.categories ?? [],
+    scope: options.scope,
+    verbs: options.verbs ?? standardVerbs,
+    versions: options.versions.map((version) => versionDef(options, { group, version })),
+    storage: {
+      prefix: `/registry/${resource}/`,
+      apiVersion: apiVersionOf({ group, version: stored }),
+      kind,
+      ...options.storage,
+    },
+    strategy: {
+      allowCreateOnUpdate: false,
+      allowUnconditionalUpdate: true,
+      hasStatus,
+      deleteAnswers: 'status',
+      ...options.strategy,
+    },
+    subresources: options.subresources ?? (hasStatus ? [statusSubresource] : []),
+    ...(options.example === undefined ? {} : { example: options.example }),
+  };
+}
+
+/** `status` as most kinds have it. */
+export const statusSubresource: SubresourceDef = {
+  name: 'status',
+  verbs: ['get', 'patch', 'update'],
+};
+
+/** `scale` of the workload kinds. */
+export const scaleSubresource: SubresourceDef = {
+  name: 'scale',
+  verbs: ['get', 'patch', 'update'],
+  kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
+};
+
+function versionDef(
+  options: KindOptions,
+  at: { group: string; version: VersionOptions },
+): VersionDef {
+  const { version } = at;
+  const typeName = `${options.facts}.${version.version}.${options.kind}`;
+  const warning = deprecationWarning(options, at);
+  return {
+    served: servedNow(typeName),
+    ...(warning === undefined ? {} : { deprecationWarning: warning }),
+    ...version,
+    // A getter, since a start needs the schemas of few kinds.
+    get schema() {
+      return schemaOf(typeName);
+    },
+  };
+}
+
+const minorOf = (release: string | undefined) =>
+  release === undefined ? undefined : Number(release.split('.')[1]);
+
+function servedNow(typeName: string): boolean {
+  const removed = minorOf(structFacts(typeName)?.removed);
+  return removed === undefined || removed > emulatedMinor;
+}
+
+/** Upstream's wording of the warning for a deprecated version (VER-3); undefined for a current one. */
+function deprecationWarning(
+  options: KindOptions,
+  at: { group: string; version: VersionOptions },
+): string | undefined {
+  const { version } = at.version;
+  const facts = structFacts(`${options.facts}.${version}.${options.kind}`);
+  const deprecated = minorOf(facts?.deprecated);
+  if (facts === undefined || deprecated === undefined || deprecated > emulatedMinor)
+    return undefined;
+  const subject = `${apiVersionOf({ group: at.group, version })} ${options.kind}`;
+  const removed = facts.removed === undefined ? '' : `, unavailable in v${facts.removed}+`;
+  return `${subject} is deprecated in v${facts.deprecated}+${removed}${replacementOf(options, facts)}`;
+}
+
+function replacementOf(
+  options: KindOptions,
+  facts: NonNullable<ReturnType<typeof structFacts>>,
+): string {
+  if (facts.replacement === undefined) return '';
+  const { group, version, kind } = facts.replacement;
+  return `; use ${apiVersionOf({ group: options.dialect.group(group), version })} ${kind}`;
+}
+
+/** A printer column; `priority` 1 shows it in wide output only. */
+export function column(
+  name: string,
+  cell: ColumnDef['cell'],
+  more: { type?: string; format?: string; priority?: number; description?: string } = {},
+): ColumnDef {
+  const { type = 'string', format = '', priority = 0, description = '' } = more;
+  return { name, type, format, description, priority, cell };
+}
