@@ -1,0 +1,95 @@
+import type { Exchange } from '../base/exchange.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { unauthorized } from '../meta/status.ts';
+import type { UserInfo } from '../meta/types.ts';
+import type { Authenticator } from './contract.ts';
+
+/** Who everybody is that showed no credential. */
+export const anonymousUser: UserInfo = {
+  name: 'system:anonymous',
+  uid: '',
+  groups: ['system:unauthenticated'],
+  extra: {},
+};
+
+const authenticatedGroup = 'system:authenticated';
+
+/** Tells who sent an exchange; throws or rejects with a 401 StatusError when nobody can. */
+export type Authenticate = (exchange: Exchange) => MaybePromise<UserInfo>;
+
+/**
+ * Joins authenticators into the gate of the pipeline (AUTHN-1, AUTHN-12). They are asked in order
+ * until one succeeds, whatever the ones before it threw; with none successful, one bad credential
+ * is a 401, and only a request without any is anonymous (or a 401 when `anonymous` is false).
+ * `onRejected` learns why a credential was refused; what it gets never holds the credential.
+ */
+export function createAuthentication(options: {
+  readonly authenticators: readonly Authenticator[];
+  readonly anonymous: boolean;
+  readonly onRejected?: (failure: { authenticator: string; error: unknown }) => void;
+}): Authenticate {
+  const { authenticators, anonymous, onRejected } = options;
+  const finish = (rejected: boolean): UserInfo => {
+    if (rejected || !anonymous) throw unauthorized();
+    return anonymousUser;
+  };
+  const refuse = (authenticator: Authenticator, error: unknown): void =>
+    onRejected?.({ authenticator: authenticator.name, error });
+
+  const continueAsync = async (
+    exchange: Exchange,
+    state: { pending: Promise<UserInfo | undefined>; index: number; rejected: boolean },
+  ): Promise<UserInfo> => {
+    let { pending, rejected } = state;
+    for (let index = state.index; ; ) {
+      try {
+        const user = await pending;
+        if (user !== undefined) return withAuthenticatedGroup(user);
+      } catch (error) {
+        rejected = true;
+        refuse(authenticators[index]!, error);
+      }
+      index += 1;
+      const next = authenticators[index];
+      if (next === undefined) return finish(rejected);
+      pending = (async () => next.authenticate(exchange))();
+    }
+  };
+
+  return (exchange) => {
+    let rejected = false;
+    for (let index = 0; index < authenticators.length; index++) {
+      const authenticator = authenticators[index]!;
+      try {
+        const user = authenticator.authenticate(exchange);
+        if (user instanceof Promise) {
+          return continueAsync(exchange, { pending: user, index, rejected });
+        }
+        if (user !== undefined) return withAuthenticatedGroup(user);
+      } catch (error) {
+        rejected = true;
+        refuse(authenticator, error);
+      }
+    }
+    return finish(rejected);
+  };
+}
+
+const widened = new WeakMap<UserInfo, UserInfo>();
+
+/**
+ * Adds `system:authenticated`, except to the anonymous user. Remembered per user value, since
+ * authenticators hand out the same value for every request of a credential.
+ */
+export function withAuthenticatedGroup(user: UserInfo): UserInfo {
+  const known = widened.get(user);
+  if (known !== undefined) return known;
+  const as = user.groups;
+  const unchanged =
+    user.name === anonymousUser.name ||
+    as.includes(authenticatedGroup) ||
+    as.includes('system:unauthenticated');
+  const result = unchanged ? user : { ...user, groups: [...as, authenticatedGroup] };
+  widened.set(user, result);
+  return result;
+}

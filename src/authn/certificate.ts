@@ -1,0 +1,140 @@
+import { createHash, X509Certificate } from 'node:crypto';
+import { type DerElement, DerError, derElements, derTag, directoryText, oidText } from './der.ts';
+
+/** What verification and naming need of one X.509 certificate. */
+export interface Certificate {
+  readonly x509: X509Certificate;
+  /** Last common name of the subject; empty when it has none. */
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  /** Milliseconds since the epoch, both inclusive. */
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+  /** Undefined: no basic constraints. */
+  readonly isAuthority: boolean | undefined;
+  /** Most intermediates allowed below this authority; undefined: any number. */
+  readonly pathLength: number | undefined;
+  /** Dotted identifiers; undefined: no restriction. */
+  readonly extendedKeyUsages: readonly string[] | undefined;
+  /** Critical extensions this code does not evaluate; a chain with one must be refused. */
+  readonly unknownCritical: readonly string[];
+  readonly sha256: string;
+}
+
+const oids = {
+  commonName: '2.5.4.3',
+  organization: '2.5.4.10',
+  basicConstraints: '2.5.29.19',
+  extendedKeyUsage: '2.5.29.37',
+  keyUsage: '2.5.29.15',
+  subjectAlternativeName: '2.5.29.17',
+} as const;
+
+/** Longest certificate looked at; real ones are a few kilobytes. */
+const certificateBytesMax = 64 * 1024;
+
+/** Reads a DER certificate; throws on anything else. */
+export function parseCertificate(der: Buffer): Certificate {
+  if (der.length > certificateBytesMax) throw new DerError('certificate too long');
+  const x509 = new X509Certificate(der);
+  const parts = certificateParts(x509.raw);
+  const subject = parseName(parts.subject);
+  return {
+    x509,
+    ...subject,
+    ...parseExtensions(parts.extensions),
+    notBeforeMs: Date.parse(x509.validFrom),
+    notAfterMs: Date.parse(x509.validTo),
+    sha256: createHash('sha256').update(x509.raw).digest('hex'),
+  };
+}
+
+/** All certificates of a PEM bundle, other blocks and text between them skipped. */
+export function parsePemBundle(pem: string): readonly Certificate[] {
+  const begin = '-----BEGIN CERTIFICATE-----';
+  const end = '-----END CERTIFICATE-----';
+  const certificates: Certificate[] = [];
+  for (let from = pem.indexOf(begin); from >= 0; from = pem.indexOf(begin, from + 1)) {
+    const to = pem.indexOf(end, from);
+    if (to < 0) throw new Error('unterminated certificate in PEM bundle');
+    const body = pem.slice(from + begin.length, to);
+    certificates.push(parseCertificate(Buffer.from(body, 'base64')));
+  }
+  return certificates;
+}
+
+function children(element: DerElement | undefined): DerElement[] {
+  if (element === undefined) throw new DerError('element missing in certificate');
+  return derElements(element.content);
+}
+
+/** TBSCertificate: [0] version, serial, algorithm, issuer, validity, subject, key, …, [3] extensions. */
+function certificateParts(der: Buffer): {
+  subject: DerElement;
+  extensions: DerElement | undefined;
+} {
+  const fields = children(children(derElements(der)[0])[0]);
+  const base = fields[0]?.tag === 0xa0 ? 1 : 0;
+  const subject = fields[base + 4];
+  if (subject === undefined) throw new DerError('certificate without subject');
+  return { subject, extensions: fields.find((field) => field.tag === 0xa3) };
+}
+
+function parseName(name: DerElement): { commonName: string; organizations: string[] } {
+  let commonName = '';
+  const organizations: string[] = [];
+  for (const set of children(name)) {
+    for (const pair of children(set)) {
+      const [type, value] = children(pair);
+      if (type === undefined || value === undefined) throw new DerError('malformed name');
+      const oid = oidText(type.content);
+      if (oid === oids.commonName) commonName = directoryText(value);
+      else if (oid === oids.organization) organizations.push(directoryText(value));
+    }
+  }
+  return { commonName, organizations };
+}
+
+interface Extensions {
+  isAuthority: boolean | undefined;
+  pathLength: number | undefined;
+  extendedKeyUsages: readonly string[] | undefined;
+  unknownCritical: string[];
+}
+
+function parseExtensions(element: DerElement | undefined): Extensions {
+  const found: Extensions = {
+    isAuthority: undefined,
+    pathLength: undefined,
+    extendedKeyUsages: undefined,
+    unknownCritical: [],
+  };
+  if (element === undefined) return found;
+  for (const extension of children(children(element)[0])) {
+    const parts = children(extension);
+    const oid = oidText(parts[0]!.content);
+    const critical = parts[1]?.tag === derTag.boolean && parts[1].content[0] !== 0;
+    const value = parts.at(-1)!.content;
+    applyExtension(found, { oid, critical, value });
+  }
+  return found;
+}
+
+function applyExtension(
+  found: Extensions,
+  { oid, critical, value }: { oid: string; critical: boolean; value: Buffer },
+): void {
+  if (oid === oids.basicConstraints) {
+    const [first, second] = children(derElements(value)[0]);
+    found.isAuthority = first?.tag === derTag.boolean && first.content[0] !== 0;
+    const length = first?.tag === derTag.integer ? first : second;
+    if (length !== undefined) {
+      if (length.content.length !== 1) throw new DerError('path length out of range');
+      found.pathLength = length.content[0];
+    }
+  } else if (oid === oids.extendedKeyUsage) {
+    found.extendedKeyUsages = children(derElements(value)[0]).map((one) => oidText(one.content));
+  } else if (critical && oid !== oids.keyUsage && oid !== oids.subjectAlternativeName) {
+    found.unknownCritical.push(oid);
+  }
+}

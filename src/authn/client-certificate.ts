@@ -1,0 +1,80 @@
+import type { Clock } from '../base/clock.ts';
+import type { Connection, Exchange } from '../base/exchange.ts';
+import type { Dialect } from '../dialect.ts';
+import type { UserInfo } from '../meta/types.ts';
+import { type Certificate, parseCertificate, parsePemBundle } from './certificate.ts';
+import { verifyChain } from './certificate-chain.ts';
+import type { Authenticator } from './contract.ts';
+
+interface Verified {
+  readonly user: UserInfo | undefined;
+  readonly error: Error | undefined;
+  /** Outside this span (ms since the epoch) the chain must be verified again. */
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/**
+ * Authenticates TLS client certificates against a bundle of authorities (AUTHN-2): CN is the user,
+ * every O a group. A chain is verified once per connection and again only when one of its
+ * certificates begins or ceases to be valid. Throws at once when the bundle cannot be read.
+ */
+export function createClientCertificateAuthenticator(options: {
+  readonly bundlePem: string;
+  readonly clock: Clock;
+  readonly dialect: Dialect;
+}): Authenticator {
+  const roots = parsePemBundle(options.bundlePem);
+  if (roots.length === 0) throw new Error('no certificate in the client CA bundle');
+  const memoKey = Symbol('client-certificate');
+  const { clock, dialect } = options;
+
+  return {
+    name: 'client-certificate',
+    authenticate({ connection }: Exchange): UserInfo | undefined {
+      const nowMs = clock.now();
+      let verified = connection.memo.get(memoKey) as Verified | undefined;
+      if (verified === undefined || nowMs < verified.fromMs || nowMs > verified.toMs) {
+        verified = verify(connection, { roots, nowMs, dialect });
+        connection.memo.set(memoKey, verified);
+      }
+      if (verified.error !== undefined) throw verified.error;
+      return verified.user;
+    },
+  };
+}
+
+function verify(
+  connection: Connection,
+  options: { roots: readonly Certificate[]; nowMs: number; dialect: Dialect },
+): Verified {
+  const ever = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+  const encoded = connection.peerCertificates();
+  if (encoded.length === 0) return { user: undefined, error: undefined, ...ever };
+  try {
+    const [leaf, ...intermediates] = encoded.slice(0, maxChainLength).map(parseCertificate);
+    const span = verifyChain({
+      leaf: leaf!,
+      intermediates,
+      roots: options.roots,
+      nowMs: options.nowMs,
+    });
+    return { user: userOf(leaf!, options.dialect), error: undefined, ...span };
+  } catch (error) {
+    const failure = error instanceof Error ? error : new Error(String(error));
+    // A certificate that is not valid yet may become so while the connection stays open.
+    return { user: undefined, error: failure, fromMs: options.nowMs, toMs: options.nowMs };
+  }
+}
+
+const maxChainLength = 10;
+
+function userOf(leaf: Certificate, dialect: Dialect): UserInfo | undefined {
+  if (leaf.commonName === '') return undefined;
+  return {
+    name: leaf.commonName,
+    uid: '',
+    groups: leaf.organizations,
+    extra: { [dialect.label('credential-id', 'authentication')]: [`X509SHA256=${leaf.sha256}`] },
+  };
+}

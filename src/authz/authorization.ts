@@ -1,0 +1,140 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { forbidden, type StatusError } from '../meta/status.ts';
+import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts';
+
+/** Only this module holds the key, so nothing else can make a Permit. */
+const key = Symbol('permit');
+
+/**
+ * Proof that a request was authorized. The pipeline's endpoint step demands one, so a path around
+ * authorization does not compile; at run time the constructor refuses callers of other rooms.
+ */
+export class Permit {
+  /** Makes the type nominal: no look-alike object is one. */
+  readonly #attributes: Attributes;
+  readonly #reason: string;
+
+  constructor(secret: symbol, attributes: Attributes, reason: string) {
+    if (secret !== key) throw new TypeError('only authorization makes a Permit');
+    this.#attributes = attributes;
+    this.#reason = reason;
+  }
+
+  /** What was allowed. */
+  get attributes(): Attributes {
+    return this.#attributes;
+  }
+
+  /** Why, for the audit log. */
+  get reason(): string {
+    return this.#reason;
+  }
+}
+
+export interface Authorization {
+  /** The decision of the first authorizer with an opinion; for reviews and special verbs. */
+  decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
+  /** The gate: a Permit, or throws (rejects with) the 403 StatusError. */
+  authorize(attributes: Attributes): MaybePromise<Permit>;
+}
+
+/**
+ * Joins authorizers in their order (AUTHZ-2): the first that allows or denies decides, and a
+ * request nobody has an opinion on is not allowed; the reasons given are then joined by line.
+ * An authorizer that throws counts as having no opinion, its error not being the client's to see.
+ */
+export function createAuthorization(options: {
+  readonly authorizers: readonly Authorizer[];
+  readonly onError?: (failure: { authorizer: string; error: unknown }) => void;
+}): Authorization {
+  const { authorizers, onError } = options;
+
+  const failed = (index: number, error: unknown): AuthorizationResult => {
+    onError?.({ authorizer: authorizers[index]!.name, error });
+    return { decision: 'no-opinion', reason: '' };
+  };
+  const noOpinion = (reasons: readonly string[]): AuthorizationResult => ({
+    decision: 'no-opinion',
+    reason: reasons.join('\n'),
+  });
+  const decideAsync = async (
+    attributes: Attributes,
+    state: { index: number; pending: Promise<AuthorizationResult>; reasons: string[] },
+  ): Promise<AuthorizationResult> => {
+    const { reasons } = state;
+    let { index, pending } = state;
+    for (;;) {
+      const at = index;
+      const result = await pending.catch((error: unknown) => failed(at, error));
+      if (result.decision !== 'no-opinion') return result;
+      if (result.reason !== '') reasons.push(result.reason);
+      index += 1;
+      const next = authorizers[index];
+      if (next === undefined) return noOpinion(reasons);
+      pending = (async () => next.authorize(attributes))();
+    }
+  };
+
+  const decide = (attributes: Attributes): MaybePromise<AuthorizationResult> => {
+    const reasons: string[] = [];
+    for (let index = 0; index < authorizers.length; index++) {
+      let result: MaybePromise<AuthorizationResult>;
+      try {
+        result = authorizers[index]!.authorize(attributes);
+      } catch (error) {
+        result = failed(index, error);
+      }
+      if (result instanceof Promise) {
+        return decideAsync(attributes, { index, pending: result, reasons });
+      }
+      if (result.decision !== 'no-opinion') return result;
+      if (result.reason !== '') reasons.push(result.reason);
+    }
+    return noOpinion(reasons);
+  };
+
+  return {
+    decide,
+    authorize(attributes) {
+      const result = decide(attributes);
+      return result instanceof Promise
+        ? result.then((settled) => permit(attributes, settled))
+        : permit(attributes, result);
+    },
+  };
+}
+
+function permit(attributes: Attributes, result: AuthorizationResult): Permit {
+  if (result.decision !== 'allow') throw forbiddenMessage(attributes, result.reason);
+  return new Permit(key, attributes, result.reason);
+}
+
+/** The 403 of a request that was not allowed, in upstream's words (AUTHZ-1). */
+export function forbiddenMessage(attributes: Attributes, reason: string): StatusError {
+  const text = escapeMarkup(cannot(attributes));
+  return forbidden(
+    { group: attributes.group, resource: attributes.resource },
+    attributes.name,
+    reason === '' ? text : `${text}: ${reason}`,
+  );
+}
+
+function cannot(attributes: Attributes): string {
+  const user = `User ${JSON.stringify(attributes.user.name)} cannot ${attributes.verb}`;
+  if (!attributes.isResourceRequest) return `${user} path ${JSON.stringify(attributes.path)}`;
+  const resource =
+    attributes.subresource === ''
+      ? attributes.resource
+      : `${attributes.resource}/${attributes.subresource}`;
+  const scope =
+    attributes.namespace === ''
+      ? 'at the cluster scope'
+      : `in the namespace ${JSON.stringify(attributes.namespace)}`;
+  const group = JSON.stringify(attributes.group);
+  return `${user} resource ${JSON.stringify(resource)} in API group ${group} ${scope}`;
+}
+
+/** Upstream's guard against browsers that render the message as a page. */
+function escapeMarkup(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
