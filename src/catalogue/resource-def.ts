@@ -128,6 +128,8 @@ export interface Strategy {
   readonly allowUnconditionalUpdate: boolean;
   /** Kinds with `status` apart from `spec`: generation is kept (META-8), status only moves through its subresource. */
   readonly hasStatus: boolean;
+  /** Whether `metadata.generation` counts changes of spec (META-8); absent: as `hasStatus`. */
+  readonly tracksGeneration?: boolean;
   /** What an immediate DELETE answers with: a Status, or the removed object (DEL-1). */
   readonly deleteAnswers: 'status' | 'object';
   /**

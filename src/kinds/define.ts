@@ -1,6 +1,5 @@
 import {
   type ApiVerb,
-  type ColumnDef,
   type ResourceDef,
   type StorageDef,
   type Strategy,
@@ -137,14 +136,4 @@ function replacementOf(
   if (facts.replacement === undefined) return '';
   const { group, version, kind } = facts.replacement;
   return `; use ${apiVersionOf({ group: options.dialect.group(group), version })} ${kind}`;
-}
-
-/** A printer column; `priority` 1 shows it in wide output only. */
-export function column(
-  name: string,
-  cell: ColumnDef['cell'],
-  more: { type?: string; format?: string; priority?: number; description?: string } = {},
-): ColumnDef {
-  const { type = 'string', format = '', priority = 0, description = '' } = more;
-  return { name, type, format, description, priority, cell };
 }

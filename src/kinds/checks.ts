@@ -1,0 +1,61 @@
+import { isObject, type JsonValue } from '../base/json.ts';
+import { type FieldError, invalid } from '../meta/field-error.ts';
+
+/** Checks that many kinds share. */
+
+/** Equal as JSON values; an absent member and an undefined one are the same. */
+export function same(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+  if (one === other) return true;
+  if (Array.isArray(one) && Array.isArray(other)) {
+    return one.length === other.length && one.every((item, index) => same(item, other[index]));
+  }
+  if (!isObject(one) || !isObject(other)) return false;
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return [...names].every((name) => same(own(one, name), own(other, name)));
+}
+
+const own = (object: { [member: string]: JsonValue | undefined }, name: string) =>
+  Object.hasOwn(object, name) ? object[name] : undefined;
+
+/** Equal, with absent, null, empty lists, maps and strings taken as the same nothing. */
+export function sameOrEmpty(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+  return (isEmpty(one) && isEmpty(other)) || same(one, other);
+}
+
+function isEmpty(value: JsonValue | undefined): boolean {
+  if (value === undefined || value === null || value === '') return true;
+  return Array.isArray(value)
+    ? value.length === 0
+    : isObject(value) && Object.keys(value).length === 0;
+}
+
+/** Complains when a field that may not change has changed. */
+export function immutable(
+  field: string,
+  value: JsonValue | undefined,
+  old: JsonValue | undefined,
+): FieldError[] {
+  return sameOrEmpty(value, old) ? [] : [invalid(field, value, 'field is immutable')];
+}
+
+/** Member names in a fixed order, so that errors do not depend on the writer's. */
+export function sortedKeys(map: Readonly<Record<string, unknown>> | undefined): readonly string[] {
+  return Object.keys(map ?? {}).sort();
+}
+
+/** `path[key]`, as upstream writes a map's member. */
+export const keyed = (path: string, key: string) => `${path}[${key}]`;
+
+/** An `Invalid value` that upstream prints as a Go value, given as that text. */
+export function invalidGo(field: string, goText: string, detail: string): FieldError {
+  return {
+    type: 'FieldValueInvalid',
+    field,
+    message: `Invalid value: ${goText}: ${detail}`,
+  };
+}
+
+/** A list of strings as Go prints it with `%#v`. */
+export function goStrings(values: readonly string[]): string {
+  return `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
+}

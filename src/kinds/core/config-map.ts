@@ -1,0 +1,93 @@
+import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, forbiddenField, invalid, tooLong } from '../../meta/field-error.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { ageColumn, column, nameColumn, sizeAt } from '../cells.ts';
+import { keyed, sameOrEmpty, sortedKeys } from '../checks.ts';
+import { defineKind } from '../define.ts';
+import { breaks, configMapKey, dnsSubdomain } from '../name-rules.ts';
+
+interface ConfigMap extends ApiObject {
+  immutable?: boolean;
+  data?: { [key: string]: string };
+  binaryData?: { [key: string]: string };
+}
+
+/** What the values of a ConfigMap or Secret may add up to, in bytes. */
+export const dataBytesMax = 1024 * 1024;
+
+/** Length of a base64 text's content, in bytes. */
+export function decodedLength(base64: string): number {
+  return Buffer.byteLength(base64, 'base64');
+}
+
+/** `immutable: true` holds the data and itself for good; shared with Secret. */
+export function validateFrozen(
+  object: ApiObject,
+  old: ApiObject,
+  fields: readonly string[],
+): FieldError[] {
+  if (old['immutable'] !== true) return [];
+  const detail = 'field is immutable when `immutable` is set';
+  const errors = object['immutable'] === true ? [] : [forbiddenField('immutable', detail)];
+  for (const field of fields) {
+    if (!sameOrEmpty(object[field], old[field])) errors.push(forbiddenField(field, detail));
+  }
+  return errors;
+}
+
+function validate(object: ConfigMap): FieldError[] {
+  const errors: FieldError[] = [];
+  const { data = {}, binaryData = {} } = object;
+  let total = 0;
+  for (const key of sortedKeys(data)) {
+    const path = keyed('data', key);
+    errors.push(...breaks(path, key, configMapKey));
+    if (Object.hasOwn(binaryData, key)) {
+      errors.push(invalid(path, key, 'duplicate of key present in binaryData'));
+    }
+    total += Buffer.byteLength(data[key] ?? '');
+  }
+  for (const key of sortedKeys(binaryData)) {
+    errors.push(...breaks(keyed('binaryData', key), key, configMapKey));
+    total += decodedLength(binaryData[key] ?? '');
+  }
+  // Upstream's name for the object as a whole.
+  if (total > dataBytesMax) errors.push(tooLong('[]', dataBytesMax));
+  return errors;
+}
+
+/** Count of `data` entries, as ConfigMap and Secret print it. */
+export const dataColumn: ColumnDef = column(
+  'Data',
+  (object) => sizeAt(object, 'data', 'binaryData'),
+  { description: 'Number of entries.' },
+);
+
+/** ConfigMap: named texts and bytes, at most 1 MiB together. */
+export function configMap(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'ConfigMap',
+    resource: 'configmaps',
+    scope: 'Namespaced',
+    shortNames: ['cm'],
+    versions: [{ version: 'v1', columns: [nameColumn, dataColumn, ageColumn] }],
+    strategy: {
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object as ConfigMap),
+      validateUpdate: (_, object, old) => [
+        ...validateFrozen(object, old, ['data', 'binaryData']),
+        ...validate(object as ConfigMap),
+      ],
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'example', namespace: 'default' },
+      data: { greeting: 'hello' },
+      binaryData: { raw: 'AAEC' },
+    }),
+  });
+}

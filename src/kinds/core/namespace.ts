@@ -1,0 +1,119 @@
+import type { ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, invalid } from '../../meta/field-error.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import { breaks, dnsLabel, qualifiedName } from '../name-rules.ts';
+
+interface Namespace extends ApiObject {
+  spec?: { finalizers?: string[] };
+  status?: { phase?: string };
+}
+
+/** Lets selectors name a namespace by its name; never absent, whatever the writer does. */
+function setNameLabel(object: ApiObject, dialect: Dialect): void {
+  const { metadata } = object;
+  if (metadata.name === undefined || metadata.name === '') return;
+  metadata.labels = { ...metadata.labels, [dialect.label('metadata.name')]: metadata.name };
+}
+
+function prepareForCreate(object: Namespace, dialect: Dialect): void {
+  object.status = { phase: 'Active' };
+  const finalizers = object.spec?.finalizers ?? [];
+  const own = dialect.productName;
+  object.spec = {
+    ...object.spec,
+    finalizers: finalizers.includes(own) ? finalizers : [...finalizers, own],
+  };
+  setNameLabel(object, dialect);
+}
+
+/** Each endpoint changes its own part: itself only metadata, `status` status, `finalize` spec. */
+function prepareForUpdate(context: StrategyContext, object: Namespace, old: Namespace): void {
+  if (context.subresource !== 'finalize') keep(object, old, 'spec');
+  if (context.subresource !== 'status') keep(object, old, 'status');
+}
+
+function keep(object: Namespace, old: Namespace, part: 'spec' | 'status'): void {
+  if (old[part] === undefined) delete object[part];
+  else object[part] = old[part];
+}
+
+const garbageCollectorFinalizers = new Set(['orphan', 'foregroundDeletion']);
+
+function validateFinalizers(object: Namespace, dialect: Dialect): FieldError[] {
+  const detail = 'name is neither a standard finalizer name nor is it fully qualified';
+  return (object.spec?.finalizers ?? []).flatMap((name) => {
+    const broken = breaks('spec.finalizers', name, qualifiedName);
+    const standard = name === dialect.productName || garbageCollectorFinalizers.has(name);
+    if (name.includes('/') || standard) return broken;
+    return [...broken, invalid('spec.finalizers', name, detail)];
+  });
+}
+
+function validateStatus(object: Namespace): FieldError[] {
+  const deleting = object.metadata.deletionTimestamp !== undefined;
+  const phase = object.status?.phase ?? '';
+  const field = 'status.phase';
+  if (deleting && phase !== 'Terminating') {
+    const detail = "may only be 'Terminating' if `deletionTimestamp` is not empty";
+    return [invalid(field, phase, detail)];
+  }
+  if (!deleting && phase !== 'Active') {
+    return [invalid(field, phase, "may only be 'Active' if `deletionTimestamp` is empty")];
+  }
+  return [];
+}
+
+/**
+ * Namespace. Deleting one marks it Terminating; it goes when `spec.finalizers` is empty, which the
+ * namespace controller sees to once nothing is left in it (DEL-4).
+ */
+export function namespace(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'Namespace',
+    resource: 'namespaces',
+    scope: 'Cluster',
+    shortNames: ['ns'],
+    verbs: ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => setNameLabel(object, dialect),
+        columns: [
+          nameColumn,
+          column('Status', (object) => textAt(object, 'status', 'phase'), {
+            description: 'Active, or Terminating.',
+          }),
+          ageColumn,
+        ],
+      },
+    ],
+    storage: { fieldsOf: (object) => ({ 'status.phase': textAt(object, 'status', 'phase') }) },
+    subresources: [{ name: 'finalize', verbs: ['update'] }, statusSubresource],
+    strategy: {
+      validateName: dnsLabel,
+      prepareForCreate: (_, object) => prepareForCreate(object as Namespace, dialect),
+      prepareForUpdate,
+      validateCreate: (_, object) => validateFinalizers(object as Namespace, dialect),
+      validateUpdate: (context, object) => {
+        if (context.subresource === 'status') return validateStatus(object as Namespace);
+        if (context.subresource === 'finalize')
+          return validateFinalizers(object as Namespace, dialect);
+        return [];
+      },
+      hasStatus: true,
+      tracksGeneration: false,
+      deleteAnswers: 'object',
+      beforeDelete: (_, object) => {
+        (object as Namespace).status = { ...(object as Namespace).status, phase: 'Terminating' };
+        return 'finalize';
+      },
+      mayRemove: (object) => ((object as Namespace).spec?.finalizers ?? []).length === 0,
+    },
+    example: () => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'example' } }),
+  });
+}

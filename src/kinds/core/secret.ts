@@ -1,0 +1,129 @@
+import { setMember } from '../../base/json.ts';
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, invalid, required, tooLong } from '../../meta/field-error.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { immutable, keyed, sortedKeys } from '../checks.ts';
+import { defineKind } from '../define.ts';
+import { breaks, configMapKey, dnsSubdomain } from '../name-rules.ts';
+import { dataBytesMax, dataColumn, decodedLength, validateFrozen } from './config-map.ts';
+
+interface Secret extends ApiObject {
+  type?: string;
+  immutable?: boolean;
+  /** Values in base64. */
+  data?: { [key: string]: string };
+  /** Values in clear, only ever in requests. */
+  stringData?: { [key: string]: string };
+}
+
+/** Folds `stringData` into `data`, over keys of the same name, and sets the type. */
+function fillDefaults(object: Secret): void {
+  const { stringData } = object;
+  if (stringData !== undefined && stringData !== null) {
+    const data = object.data ?? {};
+    for (const key of Object.keys(stringData)) {
+      setMember(data, key, Buffer.from(stringData[key] ?? '', 'utf8').toString('base64'));
+    }
+    if (Object.keys(data).length > 0) object.data = data;
+  }
+  delete object.stringData;
+  if ((object.type ?? '') === '') object.type = 'Opaque';
+}
+
+const has = (object: Secret, key: string) => Object.hasOwn(object.data ?? {}, key);
+
+function requiredKeys(object: Secret, keys: readonly string[]): FieldError[] {
+  return keys.filter((key) => !has(object, key)).map((key) => required(keyed('data', key)));
+}
+
+/** The content itself never shows up in a message. */
+function validateJsonKey(object: Secret, key: string): FieldError[] {
+  if (!has(object, key)) return [required(keyed('data', key))];
+  try {
+    const parsed: unknown = JSON.parse(
+      Buffer.from(object.data?.[key] ?? '', 'base64').toString('utf8'),
+    );
+    if (parsed === null || (typeof parsed === 'object' && !Array.isArray(parsed))) return [];
+  } catch {
+    // Judged below, with what is valid JSON but no object.
+  }
+  const detail = 'must be a JSON object';
+  return [invalid(keyed('data', key), '<secret contents redacted>', detail)];
+}
+
+function validateType(object: Secret, dialect: Dialect): FieldError[] {
+  const serviceAccountName = dialect.label('service-account.name');
+  switch (object.type) {
+    case dialect.label('service-account-token'): {
+      const name = textAt(object, 'metadata', 'annotations', serviceAccountName);
+      return name === '' ? [required(keyed('metadata.annotations', serviceAccountName))] : [];
+    }
+    case dialect.label('dockercfg'):
+      return validateJsonKey(object, '.dockercfg');
+    case dialect.label('dockerconfigjson'):
+      return validateJsonKey(object, '.dockerconfigjson');
+    case dialect.label('basic-auth'):
+      return has(object, 'username') || has(object, 'password')
+        ? []
+        : requiredKeys(object, ['username', 'password']);
+    case dialect.label('ssh-auth'):
+      return (object.data?.['ssh-privatekey'] ?? '') === ''
+        ? [required(keyed('data', 'ssh-privatekey'))]
+        : [];
+    case dialect.label('tls'):
+      return requiredKeys(object, ['tls.crt', 'tls.key']);
+    default:
+      return [];
+  }
+}
+
+function validate(object: Secret, dialect: Dialect): FieldError[] {
+  const errors: FieldError[] = [];
+  let total = 0;
+  for (const key of sortedKeys(object.data)) {
+    errors.push(...breaks(keyed('data', key), key, configMapKey));
+    total += decodedLength(object.data?.[key] ?? '');
+  }
+  if (total > dataBytesMax) errors.push(tooLong('data', dataBytesMax));
+  return [...errors, ...validateType(object, dialect)];
+}
+
+/** Secret: named bytes with a type that says which names there must be. */
+export function secret(dialect: Dialect): ResourceDef {
+  const typeColumn = column('Type', (object) => textAt(object, 'type'), {
+    description: 'What the secret is for.',
+  });
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'Secret',
+    resource: 'secrets',
+    scope: 'Namespaced',
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fillDefaults(object as Secret),
+        columns: [nameColumn, typeColumn, dataColumn, ageColumn],
+      },
+    ],
+    storage: { fieldsOf: (object) => ({ type: textAt(object, 'type') }) },
+    strategy: {
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object as Secret, dialect),
+      validateUpdate: (_, object, old) => [
+        ...immutable('type', object['type'], old['type']),
+        ...validateFrozen(object, old, ['data']),
+        ...validate(object as Secret, dialect),
+      ],
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'example', namespace: 'default' },
+      type: 'Opaque',
+      data: { password: 'c2VzYW1l' },
+    }),
+  });
+}

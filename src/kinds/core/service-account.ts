@@ -1,0 +1,51 @@
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { dnsSubdomain } from '../name-rules.ts';
+
+interface ServiceAccount extends ApiObject {
+  secrets?: { name?: string }[];
+}
+
+/** References to secrets are by name alone, in the account's own namespace. */
+function keepNamesOnly(object: ServiceAccount): void {
+  if (object.secrets === undefined) return;
+  object.secrets = object.secrets.map(({ name }) => (name === undefined ? {} : { name }));
+}
+
+/** ServiceAccount: an identity for processes; `token` issues credentials for it. */
+export function serviceAccount(dialect: Dialect): ResourceDef {
+  const secretsColumn = column('Secrets', (object) => listAt(object, 'secrets').length, {
+    description: 'Number of secrets listed.',
+  });
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'ServiceAccount',
+    resource: 'serviceaccounts',
+    scope: 'Namespaced',
+    shortNames: ['sa'],
+    versions: [{ version: 'v1', columns: [nameColumn, secretsColumn, ageColumn] }],
+    subresources: [
+      {
+        name: 'token',
+        verbs: ['create'],
+        kind: { group: dialect.group('authentication'), version: 'v1', kind: 'TokenRequest' },
+      },
+    ],
+    strategy: {
+      validateName: dnsSubdomain,
+      prepareForCreate: (_, object) => keepNamesOnly(object as ServiceAccount),
+      prepareForUpdate: (_, object) => keepNamesOnly(object as ServiceAccount),
+      deleteAnswers: 'object',
+    },
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { name: 'example', namespace: 'default' },
+      automountServiceAccountToken: false,
+    }),
+  });
+}
