@@ -41,15 +41,33 @@ export interface Schema {
   /** `int32`, `int64`, `float`, `double`, `byte`, `date-time`, `micro-time`, `quantity`, `duration`, … */
   readonly format?: string;
   readonly validation?: ValueValidation;
+  readonly title?: string;
   readonly description?: string;
   /** CEL rules (`x-kubernetes-validations`), kept for a later engine. */
   readonly rules?: readonly CelRule[];
 
   /** Set on schemas of built-in Go-shaped types: how a decoder treats zero values. */
   readonly typed?: boolean;
+  /**
+   * Set where JSON holds one of several shapes (a schema or a boolean, in a CustomResourceDefinition);
+   * such a value is otherwise opaque, and atomic.
+   */
+  readonly alternatives?: Alternatives;
   /** Name of the built-in type (`io.k8s.api.core.v1.Pod` without vendor: `core.v1.Pod`). */
   readonly typeName?: string;
 }
+
+/** The shapes a value may have, and what an object or the items of a list then are. */
+export interface Alternatives {
+  readonly object?: Schema;
+  readonly list?: Schema;
+  readonly boolean?: true;
+  /** What Go says when it is none of them; absent: such a value counts as not given. */
+  readonly otherwise?: string;
+}
+
+/** Stands for a value nothing is known about: `additionalProperties: true`. Compared by identity. */
+export const anySchema: Schema = Object.freeze({});
 
 /** A named member of an object. */
 export interface Property {
@@ -97,6 +115,9 @@ export interface NestedValidation extends ValueValidation {
   readonly properties?: ReadonlyMap<string, NestedValidation>;
   readonly additionalProperties?: NestedValidation;
   readonly items?: NestedValidation;
+  readonly nullable?: boolean;
+  /** Allowed in the int-or-string pattern only, where it widens `type`. */
+  readonly intOrString?: boolean;
 }
 
 export interface CelRule {

@@ -1,0 +1,69 @@
+import type { JsonValue } from '../../base/json.ts';
+import { DecodeError, depthMessage, maxDepth } from './depth.ts';
+import { goType, goValue } from './go-wording.ts';
+import type { Schema } from './schema.ts';
+
+/**
+ * What a typed decoder knows about where it stands. `fields` holds the names of the struct members
+ * it is inside of, as Go's message has them; `steps` the whole path, as the strict errors have it.
+ * Errors do not stop it: the first one counts, and the rest of the value is still looked at.
+ */
+export interface DecodeContext {
+  readonly fields: string[];
+  readonly steps: string[];
+  struct: string;
+  /** Levels still allowed below this one. */
+  depthLeft: number;
+  error: string | undefined;
+  readonly unknown: string[];
+  /** Follow the members as they stand in the input, so that what is found has that order. */
+  readonly inputOrder: boolean;
+}
+
+export function newContext(options: { readonly inputOrder: boolean }): DecodeContext {
+  return {
+    fields: [],
+    steps: [],
+    struct: '',
+    depthLeft: maxDepth,
+    error: undefined,
+    unknown: [],
+    inputOrder: options.inputOrder,
+  };
+}
+
+/** Keeps the first error. */
+export function fail(context: DecodeContext, message: string): void {
+  context.error ??= message;
+}
+
+/** A value of the wrong JSON type; `what` overrides how the value is called (`number 1.5`). */
+export function failType(
+  context: DecodeContext,
+  value: JsonValue,
+  into: { readonly schema?: Schema; readonly type?: string; readonly what?: string },
+): void {
+  if (context.error !== undefined) return;
+  const type = into.type ?? (into.schema === undefined ? 'string' : goType(into.schema));
+  const what = into.what ?? goValue(value);
+  const place =
+    context.struct === '' ? 'value' : `struct field ${context.struct}.${context.fields.join('.')}`;
+  context.error = `json: cannot unmarshal ${what} into Go ${place} of type ${type}`;
+}
+
+/** Goes one level down; throws when that is too deep. */
+export function descend(context: DecodeContext): void {
+  if (context.depthLeft === 0) throw new DecodeError(depthMessage);
+  context.depthLeft -= 1;
+}
+
+/** The path of a member here, as strict errors write it. */
+export function strictPath(context: DecodeContext, name: string): string {
+  const parent = context.steps.join('');
+  return parent === '' ? name : `${parent}.${name}`;
+}
+
+/** Enters a member or key; leave by popping `steps`. */
+export function enterName(context: DecodeContext, name: string): void {
+  context.steps.push(context.steps.length === 0 ? name : `.${name}`);
+}

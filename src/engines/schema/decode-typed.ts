@@ -1,0 +1,292 @@
+import {
+  isObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  setMember,
+} from '../../base/json.ts';
+import {
+  type DecodeContext,
+  descend,
+  enterName,
+  fail,
+  failType,
+  newContext,
+  strictPath,
+} from './decode-context.ts';
+import { scalarWalker, type TypedWalker } from './decode-scalars.ts';
+import { DecodeError } from './depth.ts';
+import { bareTypeName } from './go-wording.ts';
+import { anySchema, type Property, resolved, type Schema } from './schema.ts';
+
+/** Told of each member the type does not have, by its path: `spec.containers[0].foo`. */
+export type UnknownFieldReport = (path: string) => void;
+
+/** Gives the object as the server keeps it; the input stays as it was. */
+export type TypedDecoder = (value: JsonValue, report?: UnknownFieldReport) => JsonObject;
+
+const decoders = new WeakMap<Schema, TypedDecoder>();
+const walkers = new WeakMap<Schema, TypedWalker>();
+
+/**
+ * The decoder of a built-in type: what Go's strict JSON decoding into the type, and encoding it
+ * again, make of a value. Members come out in declaration order; null counts as absent; empty
+ * members go where the type says `omitempty`, and stand with their zero value where it does not;
+ * times, quantities and durations take their stored form. Throws `DecodeError` with Go's message
+ * (see `cannotHandle`) for a value of the wrong type. Made once per schema.
+ */
+export function decodeTyped(schema: Schema): TypedDecoder {
+  const at = resolved(schema);
+  const known = decoders.get(at);
+  if (known !== undefined) return known;
+  const walker = walkerOf(at);
+  const decoder: TypedDecoder = (value, report) => {
+    const context = newContext({ inputOrder: false });
+    const object = value === null ? walker.zero() : walker.decode(value, context);
+    if (context.error !== undefined) throw new DecodeError(firstOf(walker, value).error ?? '');
+    if (context.unknown.length > 0 && report !== undefined) {
+      const found = context.unknown.length === 1 ? context : firstOf(walker, value);
+      for (const path of new Set(found.unknown)) report(path);
+    }
+    return object as JsonObject;
+  };
+  decoders.set(at, decoder);
+  return decoder;
+}
+
+/** A second look, members in input order: which error comes first is part of the answer. */
+function firstOf(walker: TypedWalker, value: JsonValue): DecodeContext {
+  const context = newContext({ inputOrder: true });
+  walker.decode(value, context);
+  return context;
+}
+
+function walkerOf(schema: Schema): TypedWalker {
+  const known = walkers.get(schema);
+  if (known !== undefined) return known;
+  const walker = build(schema);
+  walkers.set(schema, walker);
+  return walker;
+}
+
+/** Stand-ins are followed when a value gets there: types refer to themselves. */
+function lazyWalker(schema: Schema): TypedWalker {
+  if (schema.resolve === undefined) return walkerOf(schema);
+  let walker: TypedWalker | undefined;
+  const get = () => {
+    walker ??= walkerOf(resolved(schema));
+    return walker;
+  };
+  return {
+    decode: (value, context) => get().decode(value, context),
+    zero: () => get().zero(),
+    isEmpty: (value) => get().isEmpty(value),
+    nested: true,
+  };
+}
+
+function build(schema: Schema): TypedWalker {
+  if (schema.alternatives !== undefined) return alternativesWalker(schema);
+  const scalar = scalarWalker(schema);
+  if (scalar !== undefined) return scalar;
+  if (schema.type === 'array') return listWalker(schema);
+  if (schema.properties !== undefined) return structWalker(schema);
+  if (schema.additionalProperties !== undefined) return mapWalker(schema);
+  return opaqueWalker;
+}
+
+const isEmptyCollection = (value: JsonValue) =>
+  value === null || (typeof value === 'object' && Object.keys(value).length === 0);
+
+/** Raw JSON is kept as it came. */
+const opaqueWalker: TypedWalker = {
+  decode: (value) => value,
+  zero: () => null,
+  isEmpty: (value) => value === null,
+  nested: false,
+};
+
+function listWalker(schema: Schema): TypedWalker {
+  const element = lazyWalker(schema.items ?? anySchema);
+  const decodeItem = itemDecoder(element);
+  const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
+    if (!Array.isArray(value)) {
+      failType(context, value, { schema });
+      return value;
+    }
+    descend(context);
+    const list: JsonArray = new Array(value.length);
+    for (let index = 0; index < value.length; index += 1) {
+      list[index] = decodeItem(value[index] as JsonValue, index, context);
+    }
+    context.depthLeft += 1;
+    return list;
+  };
+  return { decode, zero: () => null, isEmpty: isEmptyCollection, nested: true };
+}
+
+function itemDecoder(element: TypedWalker) {
+  return (item: JsonValue, index: number, context: DecodeContext): JsonValue => {
+    if (item === null) return element.zero();
+    if (!element.nested) return element.decode(item, context);
+    context.steps.push(`[${index}]`);
+    const decoded = element.decode(item, context);
+    context.steps.pop();
+    return decoded;
+  };
+}
+
+function mapWalker(schema: Schema): TypedWalker {
+  const element = lazyWalker(schema.additionalProperties ?? anySchema);
+  const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
+    if (!isObject(value)) {
+      failType(context, value, { schema });
+      return value;
+    }
+    descend(context);
+    const map: JsonObject = {};
+    for (const name of Object.keys(value)) {
+      const item = value[name];
+      if (item === undefined) continue;
+      setMember(map, name, decodeMember(element, { name, value: item, context }));
+    }
+    context.depthLeft += 1;
+    return map;
+  };
+  return { decode, zero: () => null, isEmpty: isEmptyCollection, nested: true };
+}
+
+function decodeMember(
+  element: TypedWalker,
+  member: { name: string; value: JsonValue; context: DecodeContext },
+): JsonValue {
+  const { name, value, context } = member;
+  if (value === null) return element.zero();
+  if (!element.nested) return element.decode(value, context);
+  enterName(context, name);
+  const decoded = element.decode(value, context);
+  context.steps.pop();
+  return decoded;
+}
+
+interface Field {
+  readonly name: string;
+  readonly walker: TypedWalker;
+  readonly omitEmpty: boolean;
+  readonly pointer: boolean;
+}
+
+interface Struct {
+  /** Name in messages: `PodSpec`. */
+  readonly name: string;
+  readonly schema: Schema;
+  readonly fields: readonly Field[];
+  readonly byName: ReadonlyMap<string, Field>;
+}
+
+function structWalker(schema: Schema): TypedWalker {
+  const fields = [...(schema.properties ?? [])].map(fieldOf);
+  const struct: Struct = {
+    name: bareTypeName(schema.typeName ?? ''),
+    schema,
+    fields,
+    byName: new Map(fields.map((field) => [field.name, field])),
+  };
+  const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
+    if (!isObject(value)) {
+      failType(context, value, { schema });
+      return value;
+    }
+    descend(context);
+    const outer = context.struct;
+    context.struct = struct.name;
+    const decoded = context.inputOrder
+      ? lookInInputOrder(struct, value, context)
+      : decodeFields(struct, value, context);
+    context.struct = outer;
+    context.depthLeft += 1;
+    return decoded;
+  };
+  return { decode, zero: () => zeroStruct(fields), isEmpty: () => false, nested: true };
+}
+
+function fieldOf([name, property]: [string, Property]): Field {
+  return {
+    name,
+    walker: lazyWalker(property.schema),
+    omitEmpty: property.omitEmpty === true,
+    pointer: property.pointer === true,
+  };
+}
+
+function zeroStruct(fields: readonly Field[]): JsonObject {
+  const object: JsonObject = {};
+  for (const field of fields) {
+    if (!field.omitEmpty) object[field.name] = field.pointer ? null : field.walker.zero();
+  }
+  return object;
+}
+
+function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext): JsonObject {
+  const object: JsonObject = {};
+  let found = 0;
+  for (const field of struct.fields) {
+    const { name } = field;
+    const given = Object.hasOwn(value, name) ? value[name] : undefined;
+    if (given !== undefined) found += 1;
+    if (given === undefined || given === null) {
+      if (!field.omitEmpty) object[name] = field.pointer ? null : field.walker.zero();
+      continue;
+    }
+    const decoded = decodeField(field, given, context);
+    if (field.omitEmpty && !field.pointer && field.walker.isEmpty(decoded)) continue;
+    object[name] = decoded;
+  }
+  const names = Object.keys(value);
+  if (names.length !== found) noteUnknown(struct, { names, value, context });
+  return object;
+}
+
+function decodeField(field: Field, given: JsonValue, context: DecodeContext): JsonValue {
+  context.fields.push(field.name);
+  enterName(context, field.name);
+  const decoded = field.walker.decode(given, context);
+  context.steps.pop();
+  context.fields.pop();
+  return decoded;
+}
+
+function noteUnknown(
+  struct: Struct,
+  input: { names: readonly string[]; value: JsonObject; context: DecodeContext },
+): void {
+  for (const name of input.names) {
+    if (struct.byName.has(name) || input.value[name] === undefined) continue;
+    input.context.unknown.push(strictPath(input.context, name));
+  }
+}
+
+function lookInInputOrder(struct: Struct, value: JsonObject, context: DecodeContext): JsonObject {
+  for (const name of Object.keys(value)) {
+    const given = value[name];
+    const field = struct.byName.get(name);
+    if (given === undefined) continue;
+    if (field === undefined) context.unknown.push(strictPath(context, name));
+    else if (given !== null) decodeField(field, given, context);
+  }
+  return {};
+}
+
+function alternativesWalker(schema: Schema): TypedWalker {
+  const shapes = schema.alternatives ?? {};
+  const object = shapes.object === undefined ? undefined : lazyWalker(shapes.object);
+  const list = shapes.list === undefined ? undefined : lazyWalker(shapes.list);
+  const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
+    if (typeof value === 'boolean' && shapes.boolean === true) return value;
+    if (Array.isArray(value) && list !== undefined) return list.decode(value, context);
+    if (isObject(value) && object !== undefined) return object.decode(value, context);
+    if (shapes.otherwise !== undefined) fail(context, shapes.otherwise);
+    return null;
+  };
+  return { decode, zero: () => null, isEmpty: (value) => value === null, nested: true };
+}
