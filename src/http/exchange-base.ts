@@ -1,0 +1,191 @@
+import type { Readable, Writable } from 'node:stream';
+import type { Clock } from '../base/clock.ts';
+import {
+  BodyTooLarge,
+  type Exchange,
+  type ResponseHeaders,
+  type ResponseStream,
+} from '../base/exchange.ts';
+import { BodyReader } from './body-reader.ts';
+import type { PeerConnection } from './connection.ts';
+import type { HttpLimits } from './limits.ts';
+import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
+
+type ResponseBody = Buffer | Iterable<Buffer>;
+
+/** What an exchange needs of the server it belongs to. */
+export interface ExchangeHost {
+  readonly clock: Clock;
+  readonly limits: HttpLimits;
+  /** The server is going; connections are not to be reused. */
+  readonly draining: boolean;
+  /** Runs a callback of the application; a failure is logged, never thrown. */
+  guard(what: string, callback: () => void): void;
+}
+
+/**
+ * What HTTP/1.1 and HTTP/2 share: one readable, one writable, counted from the first header to the
+ * writable's `close`. The sweep calls `expire` now and then, so no request needs a timer of its own.
+ */
+export abstract class ExchangeBase implements Exchange {
+  abstract readonly method: string;
+  abstract readonly url: string;
+  abstract readonly httpVersion: '1.1' | '2';
+  readonly connection: PeerConnection;
+  protected readonly core: ExchangeHost;
+  protected bodyRefused = false;
+  #reader: BodyReader | undefined;
+  #abortCallbacks: (() => void)[] | undefined;
+  #aborted = false;
+  #answering: 'no' | 'whole' | 'stream' = 'no';
+  #progressAt: number | undefined;
+  #drained: (() => void) | undefined;
+
+  constructor(options: { connection: PeerConnection; core: ExchangeHost }) {
+    this.connection = options.connection;
+    this.core = options.core;
+  }
+
+  protected abstract readonly source: Readable;
+  protected abstract readonly target: Writable;
+  abstract header(name: string): string | undefined;
+  /** Writes status line and headers; `empty` when no body follows. */
+  protected abstract writeHead(head: {
+    status: number;
+    headers: ResponseHeaders;
+    bodyBytes: number | undefined;
+    empty: boolean;
+  }): void;
+  /** Tells a client that waits with `Expect: 100-continue` to go on. */
+  protected abstract allowBody(): void;
+  /** Ends the answer to a request whose body will not be read. */
+  protected abstract endRefused(body: Buffer): void;
+  /** Cuts the exchange off. */
+  abstract destroy(): void;
+
+  get remoteAddress(): string {
+    return this.connection.remoteAddress;
+  }
+
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+
+  get answered(): boolean {
+    return this.#answering !== 'no';
+  }
+
+  async body(limitBytes: number): Promise<Buffer> {
+    const announced = Number(this.header('content-length') ?? 0);
+    if (announced > limitBytes) {
+      this.bodyRefused = true;
+      throw new BodyTooLarge(`body of ${announced} bytes over ${limitBytes}`);
+    }
+    const { clock, limits } = this.core;
+    const deadline = clock.monotonic() + limits.bodyTimeoutMs;
+    const reader = new BodyReader({ source: this.source, limitBytes, deadline });
+    this.#reader = reader;
+    const whole = reader.read();
+    if (this.#aborted) reader.abort('the client has gone');
+    else this.allowBody();
+    try {
+      return await whole;
+    } catch (error) {
+      this.bodyRefused = true;
+      throw error;
+    }
+  }
+
+  onAbort(callback: () => void): void {
+    if (this.#aborted) callback();
+    else if (this.#abortCallbacks === undefined) this.#abortCallbacks = [callback];
+    else this.#abortCallbacks.push(callback);
+  }
+
+  send(response: { status: number; headers: ResponseHeaders; body: ResponseBody }): void {
+    this.#begin('whole');
+    if (this.#aborted) return;
+    const { status, headers, body } = response;
+    const bodyBytes = lengthOf(body);
+    const empty = bodyBytes === 0 || this.method === 'HEAD' || status === 204 || status === 304;
+    this.writeHead({ status, headers, bodyBytes, empty });
+    if (empty && !this.bodyRefused) return;
+    if (this.bodyRefused) this.endRefused(empty ? noBytes : joined(body));
+    else if (isBuffer(body) && body.length <= pacedAboveBytes) this.target.end(body);
+    else this.#sendPaced(isBuffer(body) ? [body] : body);
+  }
+
+  stream(response: { status: number; headers: ResponseHeaders }): ResponseStream {
+    this.#begin('stream');
+    const { target } = this;
+    if (!this.#aborted) {
+      this.writeHead({ ...response, bodyBytes: undefined, empty: false });
+      target.on('drain', () => this.#drained?.());
+    }
+    return {
+      write: (chunk) => (target.destroyed || target.writableEnded ? true : target.write(chunk)),
+      onDrain: (callback) => {
+        this.#drained = callback;
+      },
+      get bufferedBytes() {
+        return target.writableLength;
+      },
+      end: () => {
+        this.#answering = 'whole';
+        if (!target.writableEnded) target.end();
+      },
+      destroy: () => this.destroy(),
+    };
+  }
+
+  /** The writable has closed, well or not. */
+  closed(): void {
+    this.#reader?.abort('the client has gone');
+    if (this.target.writableFinished) return;
+    this.#aborted = true;
+    const callbacks = this.#abortCallbacks;
+    this.#abortCallbacks = undefined;
+    for (const callback of callbacks ?? []) this.core.guard('abort callback', callback);
+  }
+
+  /** Called by the sweep: gives up on a client that is too slow. */
+  expire(now: number): void {
+    const reader = this.#reader;
+    if (reader !== undefined && !reader.settled && now > reader.deadline) {
+      reader.abort('the body took too long');
+    }
+    if (this.#answering !== 'whole') return;
+    this.#progressAt ??= now;
+    if (now - this.#progressAt > this.core.limits.writeTimeoutMs) this.destroy();
+  }
+
+  #begin(kind: 'whole' | 'stream'): void {
+    if (this.#answering !== 'no') throw new Error('this exchange has been answered already');
+    this.#answering = kind;
+  }
+
+  #sendPaced(pieces: Iterable<Buffer>): void {
+    const onProgress = (): void => {
+      this.#progressAt = this.core.clock.monotonic();
+    };
+    new PacedWriter({ target: this.target, pieces, onProgress }).run();
+  }
+}
+
+const noBytes = Buffer.alloc(0);
+
+function isBuffer(body: ResponseBody): body is Buffer {
+  return body instanceof Buffer;
+}
+
+function lengthOf(body: ResponseBody): number | undefined {
+  if (isBuffer(body)) return body.length;
+  if (!Array.isArray(body)) return undefined;
+  let total = 0;
+  for (const piece of body as readonly Buffer[]) total += piece.length;
+  return total;
+}
+
+function joined(body: ResponseBody): Buffer {
+  return isBuffer(body) ? body : Buffer.concat([...body]);
+}

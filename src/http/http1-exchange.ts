@@ -1,0 +1,95 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { ResponseHeaders } from '../base/exchange.ts';
+import type { PeerConnection } from './connection.ts';
+import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
+
+/** One HTTP/1.1 request and its response. */
+export class Http1Exchange extends ExchangeBase {
+  readonly httpVersion = '1.1';
+  readonly method: string;
+  readonly url: string;
+  protected readonly source: IncomingMessage;
+  protected readonly target: ServerResponse;
+  readonly #waitsForContinue: boolean;
+
+  constructor(options: {
+    request: IncomingMessage;
+    response: ServerResponse;
+    waitsForContinue: boolean;
+    connection: PeerConnection;
+    core: ExchangeHost;
+  }) {
+    super(options);
+    this.source = options.request;
+    this.target = options.response;
+    this.#waitsForContinue = options.waitsForContinue;
+    this.method = options.request.method ?? 'GET';
+    this.url = originForm(options.request.url ?? '/');
+  }
+
+  header(name: string): string | undefined {
+    const value = this.source.headers[name];
+    return Array.isArray(value) ? value.join(', ') : value;
+  }
+
+  protected writeHead(head: {
+    status: number;
+    headers: ResponseHeaders;
+    bodyBytes: number | undefined;
+    empty: boolean;
+  }): void {
+    const fields = { ...head.headers } as OutgoingHttpHeaders;
+    if (head.bodyBytes !== undefined && head.status !== 204 && head.status !== 304) {
+      fields['content-length'] = head.bodyBytes;
+    }
+    const unread = this.#waitsForContinue && !this.source.complete;
+    if (this.bodyRefused || this.core.draining || unread) fields['connection'] = 'close';
+    this.target.writeHead(head.status, fields);
+    if (head.empty && !this.bodyRefused) this.target.end();
+    else if (head.bodyBytes === undefined) this.target.flushHeaders();
+  }
+
+  protected allowBody(): void {
+    if (this.#waitsForContinue) this.target.writeContinue();
+  }
+
+  /**
+   * Answers at once, but keeps reading a while before it closes: closing with unread bytes makes the
+   * host reset the connection, and the client would lose the answer.
+   */
+  protected endRefused(body: Buffer): void {
+    const { source, target } = this;
+    const { clock, limits } = this.core;
+    if (body.length > 0) target.write(body);
+    else target.flushHeaders();
+    const finish = (): void => {
+      timer.stop();
+      if (!target.writableEnded) target.end();
+    };
+    const timer = clock.after(limits.discardTimeoutMs, finish);
+    let discarded = 0;
+    source.on('data', (chunk: Buffer) => {
+      discarded += chunk.length;
+      if (discarded > limits.discardBytesMax) finish();
+    });
+    source.on('end', finish);
+    source.on('close', finish);
+    source.resume();
+    if (source.complete || this.#waitsForContinue) finish();
+  }
+
+  destroy(): void {
+    this.connection.socket.destroy();
+  }
+}
+
+/** Path and query of a request-target, which a proxy's client may send as a whole URL. */
+function originForm(target: string): string {
+  if (target.startsWith('/')) return target;
+  const scheme = target.indexOf('://');
+  if (scheme < 0) return target;
+  const path = target.indexOf('/', scheme + 3);
+  if (path >= 0) return target.slice(path);
+  const query = target.indexOf('?', scheme + 3);
+  return query < 0 ? '/' : `/${target.slice(query)}`;
+}

@@ -1,0 +1,90 @@
+import type { Writable } from 'node:stream';
+
+/** Bytes handed to a socket at once: a few TLS records, small enough to notice a slow reader. */
+const batchBytes = 256 * 1024;
+/** Pieces below this are gathered: a system call entry per 200-byte piece costs more than its copy. */
+const smallPieceBytes = 8 * 1024;
+const gatherBytes = 64 * 1024;
+
+/**
+ * Writes pieces with back-pressure: large ones as they are, runs of small ones gathered into blocks
+ * of 64 KiB, never more than one batch ahead of the reader. Ends the target after the last piece.
+ */
+export class PacedWriter {
+  readonly #target: Writable;
+  readonly #pieces: Iterator<Buffer>;
+  readonly #onProgress: () => void;
+  /** The part of a large piece that is still to be written. */
+  #rest: Buffer | undefined;
+
+  constructor(options: { target: Writable; pieces: Iterable<Buffer>; onProgress: () => void }) {
+    this.#target = options.target;
+    this.#pieces = options.pieces[Symbol.iterator]();
+    this.#onProgress = options.onProgress;
+    this.#target.on('drain', () => this.run());
+  }
+
+  /** Writes until the reader is behind or the pieces are used up. */
+  run(): void {
+    this.#onProgress();
+    while (!this.#target.destroyed && !this.#target.writableEnded) {
+      const { blocks, finished } = this.#nextBatch();
+      this.#target.cork();
+      let more = true;
+      for (const block of blocks) more = this.#target.write(block);
+      this.#target.uncork();
+      if (finished) this.#target.end();
+      if (!more) return;
+    }
+  }
+
+  #nextBatch(): { blocks: Buffer[]; finished: boolean } {
+    const blocks: Buffer[] = [];
+    let gathered: Buffer | undefined;
+    let used = 0;
+    let room = batchBytes;
+    const flush = (): void => {
+      if (gathered !== undefined && used > 0) blocks.push(gathered.subarray(0, used));
+      gathered = undefined;
+      used = 0;
+    };
+    while (room > 0) {
+      const piece = this.#nextPiece(room);
+      if (piece === undefined) {
+        flush();
+        return { blocks, finished: true };
+      }
+      room -= piece.length;
+      if (piece.length >= smallPieceBytes) {
+        flush();
+        blocks.push(piece);
+        continue;
+      }
+      if (gathered !== undefined && used + piece.length > gathered.length) flush();
+      gathered ??= Buffer.allocUnsafeSlow(gatherBytes);
+      used += piece.copy(gathered, used);
+    }
+    flush();
+    return { blocks, finished: false };
+  }
+
+  /** The next piece, at most `room` bytes of it when it is large. */
+  #nextPiece(room: number): Buffer | undefined {
+    const piece = this.#rest ?? this.#take();
+    this.#rest = undefined;
+    if (piece === undefined || piece.length <= room || piece.length < smallPieceBytes) return piece;
+    this.#rest = piece.subarray(room);
+    return piece.subarray(0, room);
+  }
+
+  #take(): Buffer | undefined {
+    for (;;) {
+      const next = this.#pieces.next();
+      if (next.done === true) return undefined;
+      if (next.value.length > 0) return next.value;
+    }
+  }
+}
+
+/** Above this a body is paced; below it goes out in one write. */
+export const pacedAboveBytes = batchBytes;

@@ -1,0 +1,126 @@
+import type { Clock } from '../base/clock.ts';
+import type { Exchange } from '../base/exchange.ts';
+import type { Logger } from '../base/log.ts';
+import type { PeerConnection } from './connection.ts';
+import type { ExchangeBase, ExchangeHost } from './exchange-base.ts';
+import type { HttpLimits } from './limits.ts';
+
+/**
+ * What the protocol adapters share: the exchanges in flight, the open connections, and the sweep
+ * that enforces the time limits on both.
+ */
+export class ServerCore implements ExchangeHost {
+  readonly clock: Clock;
+  readonly limits: HttpLimits;
+  readonly #logger: Logger;
+  readonly #onExchange: (exchange: Exchange) => void;
+  readonly #inFlight = new Set<ExchangeBase>();
+  readonly #connections = new Set<PeerConnection>();
+  #draining = false;
+  #onQuiet: (() => void) | undefined;
+
+  constructor(options: {
+    clock: Clock;
+    limits: HttpLimits;
+    logger: Logger;
+    onExchange: (exchange: Exchange) => void;
+  }) {
+    this.clock = options.clock;
+    this.limits = options.limits;
+    this.#logger = options.logger;
+    this.#onExchange = options.onExchange;
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight.size;
+  }
+
+  connected(connection: PeerConnection): void {
+    this.#connections.add(connection);
+  }
+
+  disconnected(connection: PeerConnection): void {
+    this.#connections.delete(connection);
+  }
+
+  /** Hands an exchange to the application; whatever that throws never leaves here. */
+  begin(exchange: ExchangeBase): void {
+    this.#inFlight.add(exchange);
+    exchange.connection.active += 1;
+    const { url, connection } = exchange;
+    if (url.length > this.limits.urlBytesMax) {
+      exchange.send({ status: 414, headers: plainText, body: Buffer.from('URI Too Long\n') });
+      return;
+    }
+    try {
+      const outcome: unknown = this.#onExchange(exchange);
+      if (outcome instanceof Promise) outcome.catch((error) => this.#failed(exchange, error));
+    } catch (error) {
+      this.#failed(exchange, error);
+    }
+    if (this.#draining) connection.retire();
+  }
+
+  /** The exchange is over, its answer written or given up. */
+  end(exchange: ExchangeBase): void {
+    if (!this.#inFlight.delete(exchange)) return;
+    exchange.connection.active -= 1;
+    exchange.closed();
+    if (this.#draining) exchange.connection.retire();
+    if (this.#inFlight.size === 0) this.#onQuiet?.();
+  }
+
+  /** Runs a callback of the application; a failure is logged, never thrown. */
+  guard(what: string, callback: () => void): void {
+    try {
+      callback();
+    } catch (error) {
+      this.#logger.error('callback failed', { what, error });
+    }
+  }
+
+  /** Ends idle connections, gives up on slow clients. */
+  sweep(): void {
+    const now = this.clock.monotonic();
+    for (const exchange of this.#inFlight) exchange.expire(now);
+    for (const connection of this.#connections) {
+      if (connection.active > 0) connection.idleSince = undefined;
+      else connection.idleSince ??= now;
+      const { idleSince } = connection;
+      if (idleSince !== undefined && now - idleSince > this.limits.idleTimeoutMs) {
+        connection.retire();
+      }
+    }
+  }
+
+  /** Tells every connection to go; resolves once nothing is in flight. */
+  drain(): Promise<void> {
+    this.#draining = true;
+    for (const connection of this.#connections) connection.retire();
+    return new Promise((resolve) => {
+      this.#onQuiet = resolve;
+      if (this.#inFlight.size === 0) resolve();
+    });
+  }
+
+  destroyConnections(): void {
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  #failed(exchange: ExchangeBase, error: unknown): void {
+    this.#logger.error('request handler failed', {
+      method: exchange.method,
+      path: exchange.url.split('?', 1)[0],
+      error,
+    });
+    if (exchange.answered) exchange.destroy();
+    else exchange.send({ status: 500, headers: plainText, body: internalError });
+  }
+}
+
+const plainText = { 'content-type': 'text/plain; charset=utf-8' };
+const internalError = Buffer.from('Internal Server Error\n');

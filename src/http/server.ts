@@ -1,0 +1,296 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createSecureServer,
+  type Http2SecureServer,
+  type IncomingHttpHeaders,
+  type SecureServerOptions,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Clock } from '../base/clock.ts';
+import type { Exchange } from '../base/exchange.ts';
+import type { Logger } from '../base/log.ts';
+import { PeerConnection } from './connection.ts';
+import { Http1Exchange } from './http1-exchange.ts';
+import { Http2Exchange } from './http2-exchange.ts';
+import { defaultHttpLimits, type HttpLimits } from './limits.ts';
+import { ServerCore } from './server-core.ts';
+
+/** PEM texts of the serving certificate (with its chain) and key. */
+export interface ServingTls {
+  readonly certificate: string | Buffer;
+  readonly key: string | Buffer;
+  /** OpenSSL cipher list for TLS 1.2; the host's modern default when absent. */
+  readonly ciphers?: string;
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+}
+
+export interface ListenOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Plain HTTP/1.1 must be asked for by name. */
+  readonly tls: ServingTls | 'plaintext';
+}
+
+export interface HttpServer {
+  readonly address: { readonly host: string; readonly port: number };
+  /** Requests whose answer is not complete. */
+  readonly inFlight: number;
+  /** New handshakes use this certificate; open connections keep theirs. */
+  replaceCertificate(tls: ServingTls): void;
+  /**
+   * Stops accepting, tells clients to go (GOAWAY, `connection: close`), calls `endStreams` so that
+   * the application ends its long-running answers, waits for what is in flight, then closes. What is
+   * still there after `timeoutMs` is cut off.
+   * @returns whether everything finished in time
+   */
+  drain(options: { timeoutMs: number; endStreams?: () => void }): Promise<{ complete: boolean }>;
+  /** Stops at once and cuts everything off. */
+  close(): Promise<void>;
+}
+
+export interface HttpServerOptions {
+  readonly listen: ListenOptions;
+  readonly onExchange: (exchange: Exchange) => void;
+  readonly limits?: Partial<HttpLimits>;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/**
+ * Serves HTTP/2 and HTTP/1.1 over TLS, or HTTP/1.1 in plain. Client certificates are asked for but
+ * not verified: that belongs to `authn/`. Rejects with the host's error when the port is taken.
+ */
+export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+  const { listen, clock, logger, onExchange } = options;
+  const limits = { ...defaultHttpLimits, ...options.limits };
+  const core = new ServerCore({ clock, limits, logger, onExchange });
+  const server =
+    listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, limits);
+  acceptHttp1(server, core);
+  if (listen.tls !== 'plaintext') acceptHttp2(server as Http2SecureServer, core);
+  const address = await listening(server, listen);
+  const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
+
+  const close = (): Promise<void> => {
+    sweep.stop();
+    return new Promise((resolve) => {
+      server.close(() => resolve());
+      core.destroyConnections();
+    });
+  };
+  return {
+    address,
+    get inFlight() {
+      return core.inFlight;
+    },
+    replaceCertificate(tls) {
+      if (listen.tls === 'plaintext') throw new Error('a plain server has no certificate');
+      (server as Http2SecureServer).setSecureContext(secureContext(tls));
+    },
+    async drain({ timeoutMs, endStreams }) {
+      const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
+      const quiet = core.drain();
+      if (endStreams !== undefined) core.guard('endStreams', endStreams);
+      const complete = await within({ clock, timeoutMs, task: quiet });
+      sweep.stop();
+      if (complete) await within({ clock, timeoutMs: partingMs, task: stopped });
+      core.destroyConnections();
+      await stopped;
+      return { complete };
+    },
+    close,
+  };
+}
+
+/** How long clients get to read their last answer and close, once nothing is in flight. */
+const partingMs = 250;
+
+async function within(options: {
+  clock: Clock;
+  timeoutMs: number;
+  task: Promise<void>;
+}): Promise<boolean> {
+  let stop = (): void => {};
+  const timeout = new Promise<boolean>((resolve) => {
+    const timer = options.clock.after(options.timeoutMs, () => resolve(false));
+    stop = () => timer.stop();
+  });
+  const complete = await Promise.race([options.task.then(() => true), timeout]);
+  stop();
+  return complete;
+}
+
+function http1Timeouts(limits: HttpLimits): {
+  headersTimeout: number;
+  requestTimeout: number;
+  keepAliveTimeout: number;
+  connectionsCheckingInterval: number;
+} {
+  return {
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.headersTimeoutMs + limits.bodyTimeoutMs,
+    keepAliveTimeout: limits.idleTimeoutMs,
+    connectionsCheckingInterval: limits.sweepPeriodMs,
+  };
+}
+
+function plainServer(limits: HttpLimits): Server {
+  const options = { maxHeaderSize: limits.headerBytesMax, noDelay: true, ...http1Timeouts(limits) };
+  return createServer(options);
+}
+
+function secureServer(tls: ServingTls, limits: HttpLimits): Http2SecureServer {
+  const options: SecureServerOptions & { noDelay: boolean; maxHeaderSize: number } = {
+    ...secureContext(tls),
+    allowHTTP1: true,
+    requestCert: true,
+    rejectUnauthorized: false,
+    handshakeTimeout: limits.tlsHandshakeTimeoutMs,
+    noDelay: true,
+    maxHeaderSize: limits.headerBytesMax,
+    maxSessionMemory: sessionMemoryMb,
+    settings: {
+      maxConcurrentStreams: limits.streamsPerConnectionMax,
+      initialWindowSize: streamWindowBytes,
+      maxHeaderListSize: limits.headerBytesMax,
+    },
+  };
+  const server = createSecureServer(options);
+  Object.assign(server, http1Timeouts(limits));
+  return server;
+}
+
+/** Upstream's upload window of a stream: most objects arrive without waiting for an update. */
+const streamWindowBytes = 256 * 1024;
+const connectionWindowBytes = 4 * 1024 * 1024;
+/**
+ * Node refuses new streams while a session holds more than this. Queued answers count, though most
+ * of their bytes are shared with the cache, so its default of 10 MB would refuse honest clients.
+ */
+const sessionMemoryMb = 128;
+
+function secureContext(tls: ServingTls): {
+  cert: string | Buffer;
+  key: string | Buffer;
+  minVersion: 'TLSv1.2' | 'TLSv1.3';
+  ciphers?: string;
+} {
+  return {
+    cert: tls.certificate,
+    key: tls.key,
+    minVersion: tls.minVersion ?? 'TLSv1.2',
+    ciphers: tls.ciphers ?? modernCiphers,
+  };
+}
+
+/** Forward secrecy and authenticated encryption only, as upstream's default list. */
+const modernCiphers = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
+
+function acceptHttp1(server: Server, core: ServerCore): void {
+  const connections = new WeakMap<Socket, PeerConnection>();
+  const connectionOf = (socket: Socket): PeerConnection => {
+    let connection = connections.get(socket);
+    if (connection === undefined) {
+      const made = new PeerConnection({ socket });
+      connection = made;
+      connections.set(socket, made);
+      core.connected(made);
+      socket.on('close', () => core.disconnected(made));
+    }
+    return connection;
+  };
+  const accept = (waitsForContinue: boolean) => {
+    return (request: IncomingMessage, response: ServerResponse): void => {
+      const connection = connectionOf(request.socket);
+      const exchange = new Http1Exchange({ request, response, waitsForContinue, connection, core });
+      request.on('error', ignore);
+      response.on('error', ignore);
+      response.on('close', () => core.end(exchange));
+      core.begin(exchange);
+    };
+  };
+  server.on('request', accept(false));
+  server.on('checkContinue', accept(true));
+  server.on('clientError', refuseMalformed);
+}
+
+/** Answers what is not HTTP, or not in time, and closes. */
+function refuseMalformed(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const status = statusOfParserError(error.code ?? '');
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}
+
+function statusOfParserError(code: string): string {
+  if (code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large';
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return '408 Request Timeout';
+  return '400 Bad Request';
+}
+
+const connectionOfSession = new WeakMap<ServerHttp2Session, PeerConnection>();
+const exchangeOfStream = Symbol('exchange');
+
+function acceptHttp2(server: Http2SecureServer, core: ServerCore): void {
+  // Listening for 'request' makes node serve HTTP/2 through its compatibility layer; ours is quicker.
+  server.removeAllListeners('stream');
+  server.on('session', (session: ServerHttp2Session) => {
+    const connection = new PeerConnection({ socket: session.socket, session });
+    connectionOfSession.set(session, connection);
+    core.connected(connection);
+    session.setLocalWindowSize(connectionWindowBytes);
+    session.on('error', ignore);
+    session.on('close', () => core.disconnected(connection));
+    if (core.draining) connection.retire();
+  });
+  server.on('sessionError', ignore);
+  server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+    const session = stream.session as ServerHttp2Session | undefined;
+    const connection = session === undefined ? undefined : connectionOfSession.get(session);
+    if (connection === undefined) return;
+    const exchange = new Http2Exchange({ stream, headers, connection, core });
+    (stream as StreamOfExchange)[exchangeOfStream] = { exchange, core };
+    stream.on('error', ignore);
+    stream.on('close', onStreamClose);
+    core.begin(exchange);
+  });
+}
+
+interface StreamOfExchange extends ServerHttp2Stream {
+  [exchangeOfStream]?: { readonly exchange: Http2Exchange; readonly core: ServerCore };
+}
+
+/** One function for all streams: a closure per request would cost more than the lookup. */
+function onStreamClose(this: StreamOfExchange): void {
+  const entry = this[exchangeOfStream];
+  entry?.core.end(entry.exchange);
+}
+
+/** A broken connection shows as `close`; its error says nothing more that we could act on. */
+function ignore(): void {}
+
+function listening(server: Server, listen: ListenOptions): Promise<HttpServer['address']> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host: listen.host, port: listen.port }, () => {
+      server.off('error', reject);
+      const address = server.address() as AddressInfo;
+      resolve({ host: address.address, port: address.port });
+    });
+  });
+}

@@ -1,0 +1,188 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from 'node:crypto';
+import { isIPv4, isIPv6 } from 'node:net';
+import * as der from './certificates-der.ts';
+
+/** A certificate and its private key, as PEM. */
+export interface IssuedCertificate {
+  readonly certificatePem: string;
+  readonly keyPem: string;
+}
+
+export interface CertificateRequest {
+  readonly commonName: string;
+  /** Each becomes an `O`; for client certificates these are the groups. */
+  readonly organizations?: readonly string[];
+  readonly usage: 'ca' | 'server' | 'client';
+  /** DNS names and IP addresses a server certificate is for. */
+  readonly hosts?: readonly string[];
+  /** Milliseconds since the epoch. */
+  readonly notBefore: number;
+  readonly notAfter: number;
+  /** Absent: signed by its own key. */
+  readonly issuer?: IssuedCertificate;
+}
+
+/**
+ * Makes an ECDSA P-256 key and a certificate for it. Written by hand since it runs at every first
+ * start: loading a general X.509 library costs more than all the rest of the start.
+ */
+export function issueCertificate(request: CertificateRequest): IssuedCertificate {
+  const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const subject = distinguishedName(request);
+  const issuer = request.issuer === undefined ? undefined : issuerOf(request.issuer);
+  const publicKey = keys.publicKey.export({ type: 'spki', format: 'der' });
+  const signer = issuer?.key ?? keys.privateKey;
+  const tbs = der.sequence(
+    der.explicit(0, der.integer(Buffer.from([2]))),
+    der.integer(positive(randomBytes(16))),
+    ecdsaWithSha256,
+    issuer?.subject ?? subject,
+    der.sequence(der.time(new Date(request.notBefore)), der.time(new Date(request.notAfter))),
+    subject,
+    publicKey,
+    der.explicit(3, extensions({ request, publicKey, issuerPublicKey: issuer?.publicKey })),
+  );
+  const signature = sign('sha256', tbs, signer);
+  const certificate = der.sequence(tbs, ecdsaWithSha256, der.bitString(signature));
+  return {
+    certificatePem: pem('CERTIFICATE', certificate),
+    keyPem: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  };
+}
+
+const ecdsaWithSha256 = der.sequence(der.objectIdentifier('1.2.840.10045.4.3.2'));
+
+/** A serial number is positive and not zero-padded. */
+function positive(octets: Buffer): Buffer {
+  octets[0] = ((octets[0] ?? 0) & 0x7f) | 0x40;
+  return octets;
+}
+
+function issuerOf(issuer: IssuedCertificate): {
+  key: KeyObject;
+  publicKey: Buffer;
+  subject: Buffer;
+} {
+  const key = createPrivateKey(issuer.keyPem);
+  return {
+    key,
+    publicKey: createPublicKey(key).export({ type: 'spki', format: 'der' }),
+    subject: subjectOf(issuer.certificatePem),
+  };
+}
+
+/** The subject's own bytes: an issuer name must equal it octet for octet. */
+function subjectOf(certificatePem: string): Buffer {
+  const base64 = certificatePem.replace(/-----[^-]+-----/g, '');
+  const tbs = children(children(Buffer.from(base64, 'base64'))[0] ?? Buffer.alloc(0));
+  const subject = tbs[5];
+  if (subject === undefined) throw new Error('the CA certificate is not a version 3 certificate');
+  return subject;
+}
+
+function children(parent: Buffer): Buffer[] {
+  const found: Buffer[] = [];
+  let at = headerBytes(parent, 0);
+  while (at < parent.length) {
+    const end = at + headerBytes(parent, at) + contentBytes(parent, at);
+    found.push(parent.subarray(at, end));
+    at = end;
+  }
+  return found;
+}
+
+function headerBytes(buffer: Buffer, at: number): number {
+  const first = buffer[at + 1] ?? 0;
+  return first < 0x80 ? 2 : 2 + (first & 0x7f);
+}
+
+function contentBytes(buffer: Buffer, at: number): number {
+  const first = buffer[at + 1] ?? 0;
+  return first < 0x80 ? first : buffer.readUIntBE(at + 2, first & 0x7f);
+}
+
+function distinguishedName(request: CertificateRequest): Buffer {
+  const attribute = (type: string, value: string): Buffer =>
+    der.set(der.sequence(der.objectIdentifier(type), der.utf8String(value)));
+  return der.sequence(
+    ...(request.organizations ?? []).map((name) => attribute('2.5.4.10', name)),
+    attribute('2.5.4.3', request.commonName),
+  );
+}
+
+function extensions(options: {
+  request: CertificateRequest;
+  publicKey: Buffer;
+  issuerPublicKey: Buffer | undefined;
+}): Buffer {
+  const { usage, hosts = [] } = options.request;
+  const isCa = usage === 'ca';
+  const list = [
+    extension('2.5.29.19', der.sequence(...(isCa ? [der.boolean(true)] : [])), { critical: true }),
+    extension('2.5.29.15', isCa ? certSignUsage : digitalSignatureUsage, { critical: true }),
+    extension('2.5.29.14', der.octetString(keyId(options.publicKey))),
+    extension(
+      '2.5.29.35',
+      der.sequence(der.implicit(0, keyId(options.issuerPublicKey ?? options.publicKey))),
+    ),
+  ];
+  if (!isCa) {
+    const purpose = usage === 'server' ? '1.3.6.1.5.5.7.3.1' : '1.3.6.1.5.5.7.3.2';
+    list.push(extension('2.5.29.37', der.sequence(der.objectIdentifier(purpose))));
+  }
+  if (hosts.length > 0) {
+    list.push(extension('2.5.29.17', der.sequence(...hosts.map(alternativeName))));
+  }
+  return der.sequence(...list);
+}
+
+/** keyCertSign, cRLSign and digitalSignature; digitalSignature alone. */
+const certSignUsage = der.bitString(Buffer.from([0b1000_0110]), 1);
+const digitalSignatureUsage = der.bitString(Buffer.from([0b1000_0000]), 7);
+
+function extension(id: string, value: Buffer, options?: { critical: boolean }): Buffer {
+  return der.sequence(
+    der.objectIdentifier(id),
+    ...(options?.critical === true ? [der.boolean(true)] : []),
+    der.octetString(value),
+  );
+}
+
+function keyId(publicKey: Buffer): Buffer {
+  return createHash('sha256').update(publicKey).digest().subarray(0, 20);
+}
+
+function alternativeName(host: string): Buffer {
+  if (isIPv4(host)) return der.implicit(7, Buffer.from(host.split('.').map(Number)));
+  if (isIPv6(host)) return der.implicit(7, ipv6Octets(host));
+  return der.implicit(2, Buffer.from(host));
+}
+
+function ipv6Octets(address: string): Buffer {
+  // The URL parser writes every IPv6 address in hexadecimal groups with one `::` at most.
+  const text = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const [head = '', tail] = text.split('::');
+  const groups = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));
+  const before = groups(head);
+  const after = tail === undefined ? [] : groups(tail);
+  const zeros = new Array<number>(8 - before.length - after.length).fill(0);
+  const octets = Buffer.alloc(16);
+  [...before, ...zeros, ...after].forEach((group, index) => {
+    octets.writeUInt16BE(group, index * 2);
+  });
+  return octets;
+}
+
+function pem(label: string, content: Buffer): string {
+  const lines = content.toString('base64').match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
+}
