@@ -21,11 +21,16 @@ export interface StatusDetails {
   readonly retryAfterSeconds?: number;
 }
 
+/** A Status' list metadata: empty but for the token an expired list may go on with (LIST-3). */
+export interface StatusMetadata {
+  readonly continue?: string;
+}
+
 /** The body of every error response, and of deletions that answer without the object. */
 export interface Status {
   readonly kind: 'Status';
   readonly apiVersion: 'v1';
-  readonly metadata: Readonly<Record<string, never>>;
+  readonly metadata: StatusMetadata;
   readonly status: 'Success' | 'Failure';
   readonly message?: string;
   readonly reason?: string;
@@ -63,6 +68,7 @@ export class StatusError extends Error {
     reason: StatusReason | '';
     message: string;
     details?: StatusDetails;
+    metadata?: StatusMetadata;
     cause?: unknown;
   }) {
     super(options.message, { cause: options.cause });
@@ -70,7 +76,7 @@ export class StatusError extends Error {
     this.status = {
       kind: 'Status',
       apiVersion: 'v1',
-      metadata: {},
+      metadata: options.metadata ?? {},
       status: 'Failure',
       message: options.message,
       ...(options.reason === '' ? {} : { reason: options.reason }),
@@ -243,9 +249,13 @@ export function tooLarge(limitBytes: number): StatusError {
   });
 }
 
-/** 410 for history that is no longer there. */
-export function expired(message: string): StatusError {
-  return new StatusError({ code: 410, reason: 'Expired', message });
+/**
+ * 410 for history that is no longer there.
+ * @param continueToken goes on with the list at the newest state (LIST-3)
+ */
+export function expired(message: string, continueToken?: string): StatusError {
+  const metadata = continueToken === undefined ? {} : { continue: continueToken };
+  return new StatusError({ code: 410, reason: 'Expired', message, metadata });
 }
 
 /** 504 for a resource version the server has not reached (LIST-7). */

@@ -11,6 +11,8 @@ export interface EntryIndex {
   /** Selectable fields other than `metadata.name` and `metadata.namespace`. */
   readonly fields: Readonly<Record<string, string>>;
   readonly ownerUids: readonly string[];
+  /** `metadata.deletionTimestamp` is set. */
+  readonly deleting?: boolean;
 }
 
 /**
@@ -42,6 +44,8 @@ export type EntryFilter = (index: EntryIndex) => boolean;
 export interface ListRequest {
   /** Empty: all namespaces (or a cluster-scoped kind). */
   readonly namespace: string;
+  /** Set when the selectors allow one name only; `filter` still decides. Finds it without a scan. */
+  readonly name?: string | undefined;
   /** Query parameters, already known to be syntactically sound; `undefined` when unset or empty. */
   readonly resourceVersion: string | undefined;
   readonly resourceVersionMatch: 'Exact' | 'NotOlderThan' | undefined;
@@ -94,6 +98,8 @@ export type WatchEnd =
 
 export interface WatchSpec {
   readonly namespace: string;
+  /** Set when the watch is of one name (WATCH-8): it costs nothing on other objects' changes. */
+  readonly name?: string | undefined;
   /** `undefined`: unset. */
   readonly resourceVersion: string | undefined;
   readonly filter: EntryFilter | undefined;

@@ -21,7 +21,7 @@ function withVersion(json: Buffer, cut: { before: number; after: number }, revis
   const member = `"resourceVersion":"${revision}",`;
   const result = Buffer.allocUnsafe(cut.before + member.length + json.length - cut.after);
   json.copy(result, 0, 0, cut.before);
-  result.latin1Write(member, cut.before);
+  result.write(member, cut.before, 'latin1');
   json.copy(result, cut.before + member.length, cut.after);
   return result;
 }

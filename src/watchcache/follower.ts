@@ -1,0 +1,218 @@
+import type { Clock } from '../base/clock.ts';
+import {
+  orderedMapDelete,
+  orderedMapGet,
+  orderedMapSet,
+  orderedMapValues,
+} from '../base/ordered-map.ts';
+import {
+  type Revision,
+  StoreError,
+  type StoreEvent,
+  type StoreWatch,
+} from '../storage/contract.ts';
+import type { EntryChange } from './contract.ts';
+import { Freshness } from './freshness.ts';
+import { changeOf, type LoaderOptions, loadSnapshot, readEvents } from './loader.ts';
+import { ChangeWindow, type Snapshot, type WindowChange, type WindowLimits } from './window.ts';
+
+export interface FollowerOptions extends LoaderOptions {
+  readonly clock: Clock;
+  readonly limits: WindowLimits;
+  /** Pause before the store is asked again after it failed. */
+  readonly retryMs: number;
+  /** A new window stands: after the first load, and after history was lost in between. */
+  readonly onLoaded: (window: ChangeWindow) => void;
+  /** The present window is about to be replaced, since history was lost. */
+  readonly onLost: () => void;
+  /** Called for each change in order, after it is in the window. */
+  readonly onChange: (change: WindowChange) => void;
+  /** What changed between two loads, for those who only want to know of changes. */
+  readonly onMissed: (change: EntryChange) => void;
+}
+
+/** Keeps a window in step with the store: loads, follows, and starts over when it must. */
+export class Follower {
+  readonly freshness: Freshness;
+  readonly #options: FollowerOptions;
+  #window: ChangeWindow | undefined;
+  #watch: StoreWatch | undefined;
+  #applied: Revision = 0;
+  #closed = false;
+  #extending: Promise<void> | undefined;
+  /** Watches after this revision or an older one were found to be too old. */
+  #lostBefore: Revision = -1;
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    this.freshness = new Freshness({ clock: options.clock, progress: () => this.progress() });
+  }
+
+  /** Undefined until the first load is complete. */
+  get window(): ChangeWindow | undefined {
+    return this.#window;
+  }
+
+  /** Everything up to and including this revision is in the window. */
+  progress(): Revision {
+    const followed = this.#watch?.progress ?? 0;
+    return Math.max(followed, this.#applied);
+  }
+
+  /** Loads and follows; tries again until it works or the follower is closed. */
+  start(): void {
+    void this.#attempt(() => this.#load());
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#watch?.close();
+    this.#watch = undefined;
+    this.freshness.follow(undefined);
+    this.freshness.giveUp();
+  }
+
+  /**
+   * Where in the window a watch after `revision` starts, if need be after reading older history
+   * back from the store (as after a restart); undefined when that is gone too (WATCH-3).
+   */
+  async positionAfter(revision: Revision): Promise<number | undefined> {
+    const window = this.#window;
+    for (;;) {
+      const position = window?.positionAfter(revision);
+      if (position !== undefined || window === undefined) return position;
+      if (revision <= this.#lostBefore || this.#closed) return undefined;
+      this.#extending ??= this.#extend(window, revision).finally(() => {
+        this.#extending = undefined;
+      });
+      await this.#extending;
+    }
+  }
+
+  async #extend(window: ChangeWindow, revision: Revision): Promise<void> {
+    const { limits, clock, logger } = this.#options;
+    const release = window.hold();
+    try {
+      const eventsMax = Math.floor(limits.changesMax / 2);
+      const range = { after: revision, upTo: window.floor, eventsMax };
+      const events = await readEvents(this.#options, range);
+      const { snapshot } = await loadSnapshot(this.#options, revision);
+      const changes = replay(this.#options, { snapshot, events, at: clock.monotonic() });
+      window.prepend({ revision, snapshot, changes });
+    } catch (error) {
+      this.#lostBefore = Math.max(this.#lostBefore, revision);
+      const lost = error instanceof StoreError && error.code === 'compacted';
+      if (!lost) logger.warn('older history cannot be read', { error: String(error) });
+    } finally {
+      release();
+    }
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#retry(error);
+    }
+  }
+
+  #retry(error: unknown): void {
+    if (this.#closed) return;
+    const { logger, prefix, clock, retryMs } = this.#options;
+    const code = error instanceof StoreError ? error.code : 'other';
+    if (code === 'closed') return;
+    logger.warn('following the store was interrupted', { prefix, error: String(error) });
+    const fromStart = code === 'compacted' || this.#window === undefined;
+    clock.after(retryMs, () => {
+      if (this.#closed) return;
+      const again = fromStart ? () => this.#load() : () => this.#follow();
+      void this.#attempt(again);
+    });
+  }
+
+  async #load(): Promise<void> {
+    const { snapshot, revision } = await loadSnapshot(this.#options, undefined);
+    if (this.#closed) return;
+    const before = this.#window?.current;
+    const { limits, onLost, onLoaded } = this.#options;
+    if (before !== undefined) onLost();
+    this.#window = new ChangeWindow({ limits, revision, snapshot });
+    this.#applied = revision;
+    if (before !== undefined) this.#reportMissed(before, snapshot);
+    await this.#follow();
+    if (!this.#closed) onLoaded(this.#window);
+  }
+
+  async #follow(): Promise<void> {
+    const { store, prefix } = this.#options;
+    let ended: StoreError | undefined;
+    const watch = await store.watch({
+      prefix,
+      after: this.#applied,
+      onEvents: (events) => this.#apply(events),
+      onEnd: (reason) => {
+        ended = reason;
+        if (this.#watch !== undefined) this.#lose(reason);
+      },
+    });
+    if (ended !== undefined) throw ended;
+    if (this.#closed) {
+      watch.close();
+      return;
+    }
+    this.#watch = watch;
+    this.freshness.follow(watch);
+  }
+
+  #lose(reason: StoreError): void {
+    this.#applied = this.progress();
+    this.#watch = undefined;
+    this.freshness.follow(undefined);
+    this.#retry(reason);
+  }
+
+  #apply(events: readonly StoreEvent[]): void {
+    const window = this.#window;
+    if (window === undefined || this.#closed) return;
+    const at = this.#options.clock.monotonic();
+    for (const event of events) {
+      if (event.revision <= this.#applied) continue;
+      const change = changeOf(this.#options, event, window.current);
+      this.#applied = event.revision;
+      if (change !== undefined) this.#options.onChange(window.append({ ...change, at }));
+    }
+    this.freshness.check();
+  }
+
+  #reportMissed(before: Snapshot, now: Snapshot): void {
+    const { onMissed } = this.#options;
+    const revision = this.#applied;
+    for (const previous of orderedMapValues(before)) {
+      const current = orderedMapGet(now, previous.key);
+      if (current === undefined) onMissed({ previous, current, revision });
+    }
+    for (const current of orderedMapValues(now)) {
+      const previous = orderedMapGet(before, current.key);
+      if (previous?.revision !== current.revision) onMissed({ previous, current, revision });
+    }
+  }
+}
+
+/** Turns events into changes, with the previous states that the snapshot and they give. */
+function replay(
+  options: LoaderOptions,
+  history: { snapshot: Snapshot; events: readonly StoreEvent[]; at: number },
+): (EntryChange & { key: string; at: number })[] {
+  let { snapshot } = history;
+  const changes = [];
+  for (const event of history.events) {
+    const change = changeOf(options, event, snapshot);
+    if (change === undefined) continue;
+    changes.push({ ...change, at: history.at });
+    snapshot =
+      change.current === undefined
+        ? orderedMapDelete(snapshot, change.key)
+        : orderedMapSet(snapshot, change.key, change.current);
+  }
+  return changes;
+}

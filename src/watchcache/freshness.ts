@@ -1,0 +1,92 @@
+import type { Clock } from '../base/clock.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { Revision, StoreWatch } from '../storage/contract.ts';
+
+interface Waiter {
+  readonly revision: Revision;
+  readonly settle: (reached: boolean) => void;
+}
+
+/**
+ * Waits until the cache has followed the store up to a revision. However many requests wait for
+ * however distant revisions, the store is asked for one thing only, the next revision, so that
+ * versions from the future cannot fill its memory.
+ */
+export class Freshness {
+  readonly #clock: Clock;
+  readonly #progress: () => Revision;
+  readonly #waiters = new Set<Waiter>();
+  #watch: StoreWatch | undefined;
+  #asked: StoreWatch | undefined;
+
+  constructor(options: { clock: Clock; progress: () => Revision }) {
+    this.#clock = options.clock;
+    this.#progress = options.progress;
+  }
+
+  /** The store watch that is followed from now on; undefined while there is none. */
+  follow(watch: StoreWatch | undefined): void {
+    this.#watch = watch;
+    this.check();
+  }
+
+  /** True once `revision` is reached, at once and without a promise if it is; false after the time. */
+  waitFor(
+    revision: Revision,
+    options: { readonly timeoutMs: number | undefined },
+  ): MaybePromise<boolean> {
+    if (this.#progress() >= revision) return true;
+    return new Promise((resolve) => {
+      const { timeoutMs } = options;
+      const timer =
+        timeoutMs === undefined
+          ? undefined
+          : this.#clock.after(timeoutMs, () => waiter.settle(this.#progress() >= revision));
+      const waiter: Waiter = {
+        revision,
+        settle: (reached) => {
+          timer?.stop();
+          this.#waiters.delete(waiter);
+          resolve(reached);
+        },
+      };
+      this.#waiters.add(waiter);
+      this.check();
+    });
+  }
+
+  /** Wakes those whose revision has come. */
+  check(): void {
+    if (this.#waiters.size === 0) return;
+    const progress = this.#progress();
+    for (const waiter of this.#waiters) if (waiter.revision <= progress) waiter.settle(true);
+    if (this.#waiters.size > 0) this.#ask(progress + 1);
+  }
+
+  /** Lets all who wait go with false. */
+  giveUp(): void {
+    for (const waiter of this.#waiters) waiter.settle(false);
+  }
+
+  #ask(revision: Revision): void {
+    const watch = this.#watch;
+    if (watch === undefined || this.#asked === watch) return;
+    const answer = watch.reached(revision);
+    if (!(answer instanceof Promise)) {
+      queueMicrotask(() => this.check());
+      return;
+    }
+    this.#asked = watch;
+    const done = () => {
+      if (this.#asked === watch) this.#asked = undefined;
+    };
+    answer.then(
+      () => {
+        done();
+        this.check();
+      },
+      // The watch has ended: its follower asks anew.
+      done,
+    );
+  }
+}

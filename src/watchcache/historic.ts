@@ -1,0 +1,41 @@
+import type { Clock } from '../base/clock.ts';
+import type { Revision } from '../storage/contract.ts';
+import type { Snapshot } from './window.ts';
+
+const keptMax = 2;
+const keptMs = 30_000;
+
+/**
+ * Snapshots that only the store still has, for lists at exactly an old revision. Each is a whole
+ * load, so one is made at a time, and the last few are kept for the list's next chunks.
+ */
+export class HistoricSnapshots {
+  readonly #load: (revision: Revision) => Promise<Snapshot>;
+  readonly #clock: Clock;
+  readonly #kept = new Map<Revision, Promise<Snapshot>>();
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: { clock: Clock; load: (revision: Revision) => Promise<Snapshot> }) {
+    this.#clock = options.clock;
+    this.#load = options.load;
+  }
+
+  /** Rejects with the store's error when the revision is gone. */
+  at(revision: Revision): Promise<Snapshot> {
+    const known = this.#kept.get(revision);
+    if (known !== undefined) return known;
+    const loading = this.#last.then(() => this.#load(revision));
+    this.#last = loading.catch(() => {});
+    this.#kept.set(revision, loading);
+    const drop = () => {
+      if (this.#kept.get(revision) === loading) this.#kept.delete(revision);
+    };
+    loading.catch(drop);
+    this.#clock.after(keptMs, drop);
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= keptMax) break;
+      this.#kept.delete(oldest);
+    }
+    return loading;
+  }
+}

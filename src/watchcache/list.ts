@@ -1,0 +1,145 @@
+import { type LeafSpan, leafSpans, orderedMapValues } from '../base/ordered-map.ts';
+import { encodeContinue } from '../storage/continue-token.ts';
+import type { Revision } from '../storage/contract.ts';
+import type { Entry, EntryFilter, ListRequest, ListResult } from './contract.ts';
+import { scopeRange } from './scope.ts';
+import { chunkBytes } from './watcher.ts';
+import type { Snapshot } from './window.ts';
+
+/** What a list is made from, once it is known at which state. */
+export interface ListSource {
+  readonly snapshot: Snapshot;
+  readonly revision: Revision;
+  /** Whether the snapshot is the newest, whose leaves are worth joining for the next list too. */
+  readonly memoise: boolean;
+  readonly namespaced: boolean;
+  readonly tokenVersion: string;
+  /** Where a continued list goes on, relative to the namespace. */
+  readonly start: string | undefined;
+}
+
+const comma = Buffer.from(',');
+
+/** Cuts the answer to a list out of a snapshot; pure. */
+export function listSnapshot(source: ListSource, request: ListRequest): ListResult {
+  const { snapshot, namespaced, start } = source;
+  const scope = { namespace: request.namespace, name: request.name };
+  const range = scopeRange(snapshot, {
+    scope,
+    namespaced,
+    ...(start === undefined ? {} : { start }),
+  });
+  if (request.filter !== undefined) {
+    return filteredList(source, { request, range, filter: request.filter });
+  }
+  const limit = request.limit ?? 0;
+  const to = limit > 0 ? Math.min(range.to, range.from + limit) : range.to;
+  const more = to < range.to;
+  const shown = { from: range.from, to };
+  return {
+    revision: source.revision,
+    continueToken: more ? tokenBehind(source, { request, position: to - 1 }) : undefined,
+    remainingItemCount: more ? range.to - to : undefined,
+    count: Math.max(0, to - range.from),
+    entries: () => orderedMapValues(snapshot, shown),
+    jsonPieces: () => leafPieces(source, shown),
+  };
+}
+
+/**
+ * The limit counts what passed the filter; the token stands behind the last entry looked at, and
+ * there is one whenever entries are left to look at, as upstream (LIST-2).
+ */
+function filteredList(
+  source: ListSource,
+  options: {
+    request: ListRequest;
+    range: { from: number; to: number };
+    filter: EntryFilter;
+  },
+): ListResult {
+  const { request, range, filter } = options;
+  const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Infinity;
+  const found: Entry[] = [];
+  let position = range.from;
+  for (const entry of orderedMapValues(source.snapshot, range)) {
+    if (found.length >= limit) break;
+    position += 1;
+    if (filter(entry.index)) found.push(entry);
+  }
+  const more = position < range.to;
+  return {
+    revision: source.revision,
+    continueToken: more ? tokenBehind(source, { request, position: position - 1 }) : undefined,
+    remainingItemCount: undefined,
+    count: found.length,
+    entries: () => found,
+    jsonPieces: () => joinedPieces(found),
+  };
+}
+
+/** The token of a list that goes on behind the entry at `position`. */
+function tokenBehind(
+  source: ListSource,
+  { request, position }: { request: ListRequest; position: number },
+): string {
+  const [last] = orderedMapValues(source.snapshot, { from: position, to: position + 1 });
+  if (last === undefined) throw new Error('no entry at this position');
+  const skip = request.namespace === '' ? 0 : request.namespace.length + 1;
+  const point = { revision: source.revision, start: `${last.key.slice(skip)}\0` };
+  return encodeContinue(point, source.tokenVersion);
+}
+
+/**
+ * The entries' JSON, a leaf at a time. A whole leaf is joined once, with a comma behind each entry,
+ * and the buffer kept until the leaf changes; at the edges of the range it is cut, not copied.
+ */
+function* leafPieces(
+  source: ListSource,
+  range: { readonly from: number; readonly to: number },
+): Generator<Buffer> {
+  let position = range.from;
+  for (const span of leafSpans(source.snapshot, range)) {
+    position += span.to - span.from;
+    const piece = leafPiece(span, source.memoise);
+    yield position >= range.to ? piece.subarray(0, piece.length - 1) : piece;
+  }
+}
+
+function leafPiece({ leaf, from, to }: LeafSpan<Entry>, memoise: boolean): Buffer {
+  const { values, size } = leaf;
+  if (leaf.memo === undefined) {
+    const whole = from === 0 && to === size;
+    if (!memoise || !whole) return joinWithCommas(values.slice(from, to));
+    leaf.memo = joinWithCommas(values);
+  }
+  let start = 0;
+  for (let i = 0; i < from; i++) start += (values[i] as Entry).json.length + 1;
+  if (to === size) return leaf.memo.subarray(start);
+  let end = start;
+  for (let i = from; i < to; i++) end += (values[i] as Entry).json.length + 1;
+  return leaf.memo.subarray(start, end);
+}
+
+/** `{…},{…},`: with a comma behind each. */
+function joinWithCommas(entries: readonly Entry[]): Buffer {
+  const parts: Buffer[] = [];
+  for (const entry of entries) parts.push(entry.json, comma);
+  return Buffer.concat(parts);
+}
+
+/** Entries picked by a filter, joined to pieces of some 64 KiB. */
+function* joinedPieces(entries: readonly Entry[]): Generator<Buffer> {
+  let parts: Entry[] = [];
+  let bytes = 0;
+  for (const [i, entry] of entries.entries()) {
+    parts.push(entry);
+    bytes += entry.json.length + 1;
+    const last = i === entries.length - 1;
+    if (bytes < chunkBytes && !last) continue;
+    const piece = joinWithCommas(parts);
+    yield last ? piece.subarray(0, piece.length - 1) : piece;
+    parts = [];
+    bytes = 0;
+  }
+}

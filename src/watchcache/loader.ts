@@ -1,0 +1,133 @@
+import type { Logger } from '../base/log.ts';
+import { type OrderedMap, orderedMapGet, orderedMapOf } from '../base/ordered-map.ts';
+import type { ApiObject } from '../meta/types.ts';
+import { type Revision, type Store, StoreError, type StoreEvent } from '../storage/contract.ts';
+import { type Entry, type EntryChange, EntryHint, type EntryIndex } from './contract.ts';
+import { makeEntry } from './entry.ts';
+import type { Snapshot } from './window.ts';
+
+/** What is needed to read one resource's entries out of the store. */
+export interface LoaderOptions {
+  readonly store: Store;
+  /** Storage prefix of the resource, ending in `/`. */
+  readonly prefix: string;
+  readonly logger: Logger;
+  readonly indexOf: (object: ApiObject) => EntryIndex;
+}
+
+const pageRecords = 1000;
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/**
+ * All entries at one revision, the newest when none is given. Reads page by page, giving way to
+ * other work between pages. Rejects with the store's `compacted` or `future-revision`.
+ */
+export async function loadSnapshot(
+  options: LoaderOptions,
+  at: Revision | undefined,
+): Promise<{ snapshot: Snapshot; revision: Revision }> {
+  const { store, prefix } = options;
+  const pairs: [string, Entry][] = [];
+  let revision = at;
+  let after: string | undefined;
+  for (;;) {
+    const page = await store.range({
+      prefix,
+      limit: pageRecords,
+      ...(after === undefined ? {} : { after }),
+      ...(revision === undefined ? {} : { revision }),
+    });
+    revision = page.revision;
+    for (const record of page.records) {
+      const { value, createRevision, modRevision } = record;
+      const stored = { key: record.key, value, createRevision, revision: modRevision };
+      const entry = decodeEntry(options, stored);
+      if (entry !== undefined) pairs.push([entry.key, entry]);
+    }
+    after = page.records.at(-1)?.key;
+    if (!page.more || after === undefined) break;
+    await nextTurn();
+  }
+  // The store orders by bytes, the map by UTF-16: they differ above the basic plane.
+  pairs.sort(([a], [b]) => (a < b ? -1 : 1));
+  return { snapshot: orderedMapOf(pairs), revision };
+}
+
+/**
+ * The entry of a stored value. Undefined, and logged, for one that is not an object: one damaged
+ * record must not take the others with it.
+ */
+export function decodeEntry(
+  options: LoaderOptions,
+  record: {
+    readonly key: string;
+    readonly value: Buffer;
+    readonly createRevision: Revision;
+    readonly revision: Revision;
+    readonly hint?: unknown;
+  },
+): Entry | undefined {
+  const { value, createRevision, revision, hint } = record;
+  const key = record.key.slice(options.prefix.length);
+  try {
+    const index =
+      hint instanceof EntryHint
+        ? hint.index
+        : options.indexOf(JSON.parse(value.toString('utf8')) as ApiObject);
+    return makeEntry({ key, stored: value, revision, createRevision, index });
+  } catch (error) {
+    options.logger.error('a stored object cannot be read', {
+      key: record.key,
+      error: String(error),
+    });
+    return undefined;
+  }
+}
+
+/** A write as the window takes it, or undefined when it changes nothing that can be seen. */
+export function changeOf(
+  options: LoaderOptions,
+  event: StoreEvent,
+  snapshot: OrderedMap<Entry>,
+): (EntryChange & { readonly key: string }) | undefined {
+  const key = event.key.slice(options.prefix.length);
+  const previous = orderedMapGet(snapshot, key);
+  const current = event.type === 'put' ? decodeEntry(options, event) : undefined;
+  if (previous === undefined && current === undefined) return undefined;
+  return { key, previous, current, revision: event.revision };
+}
+
+/** All events of the resource after one revision, up to and including another one. */
+export async function readEvents(
+  options: LoaderOptions,
+  range: { readonly after: Revision; readonly upTo: Revision; readonly eventsMax: number },
+): Promise<readonly StoreEvent[]> {
+  const { store, prefix } = options;
+  const { after, upTo, eventsMax } = range;
+  const found: StoreEvent[] = [];
+  let fail: (error: unknown) => void = () => {};
+  const failed = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  failed.catch(() => {});
+  const watch = await store.watch({
+    prefix,
+    after,
+    onEvents(events) {
+      for (const event of events) if (event.revision <= upTo) found.push(event);
+      if (found.length > eventsMax) fail(tooMany(upTo));
+    },
+    onEnd: fail,
+  });
+  try {
+    await Promise.race([watch.reached(upTo), failed]);
+  } finally {
+    watch.close();
+  }
+  return found;
+}
+
+function tooMany(revision: Revision): StoreError {
+  return new StoreError({ code: 'compacted', message: 'too much history to read back', revision });
+}
