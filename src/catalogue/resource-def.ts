@@ -146,7 +146,10 @@ export interface Strategy {
   readonly gracePeriod?: (object: ApiObject) => number;
   /** Fields of the object, as `a.b.c`, that a write through each endpoint may not own (SSA-10). */
   readonly resetFields?: Readonly<Record<string, readonly string[]>>;
-  /** More field labels than the stored ones, per version: label -> storage label. */
+  /**
+   * Field labels of a version that differ from the stored ones: label -> storage label. A version
+   * named here has these alone (and metadata.name, metadata.namespace); others have the stored ones.
+   */
   readonly fieldLabels?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly afterCommit?: (change: {
     readonly type: 'create' | 'update' | 'delete';

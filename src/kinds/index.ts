@@ -1,15 +1,31 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import { lease } from './coordination/lease.ts';
 import { configMap } from './core/config-map.ts';
+import { coreEvent } from './core/event.ts';
 import { namespace } from './core/namespace.ts';
 import { secret } from './core/secret.ts';
 import { serviceAccount } from './core/service-account.ts';
+import { event } from './events/event.ts';
+import { clusterRole } from './rbac/cluster-role.ts';
+import { clusterRoleBinding } from './rbac/cluster-role-binding.ts';
+import { role } from './rbac/role.ts';
+import { roleBinding } from './rbac/role-binding.ts';
+import { csiDriver } from './storage/csi-driver.ts';
 
 const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
-  namespace,
   configMap,
+  coreEvent,
+  namespace,
   secret,
   serviceAccount,
+  event,
+  lease,
+  clusterRole,
+  clusterRoleBinding,
+  role,
+  roleBinding,
+  csiDriver,
 ];
 
 /** All built-in kinds in the dialect's names. */

@@ -1,0 +1,72 @@
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, invalid } from '../../meta/field-error.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { dnsSubdomain } from '../name-rules.ts';
+
+interface Lease extends ApiObject {
+  spec?: {
+    holderIdentity?: string;
+    leaseDurationSeconds?: number;
+    leaseTransitions?: number;
+    /** With `preferredHolder`: alpha in 1.32 (CoordinatedLeaderElection), dropped while it is off. */
+    strategy?: string;
+    preferredHolder?: string;
+  };
+}
+
+function dropDisabled(object: Lease, old?: Lease): void {
+  if (object.spec === undefined) return;
+  if (old?.spec?.strategy === undefined) delete object.spec.strategy;
+  if (old?.spec?.preferredHolder === undefined) delete object.spec.preferredHolder;
+}
+
+function validate(object: Lease): FieldError[] {
+  const { leaseDurationSeconds = 1, leaseTransitions = 0 } = object.spec ?? {};
+  const errors: FieldError[] = [];
+  if (leaseDurationSeconds <= 0) {
+    const field = 'spec.leaseDurationSeconds';
+    errors.push(invalid(field, leaseDurationSeconds, 'must be greater than 0'));
+  }
+  if (leaseTransitions < 0) {
+    const field = 'spec.leaseTransitions';
+    errors.push(invalid(field, leaseTransitions, 'must be greater than or equal to 0'));
+  }
+  return errors;
+}
+
+/** Lease: who holds a role, renewed while it lives. */
+export function lease(dialect: Dialect): ResourceDef {
+  const holderColumn = column('Holder', (object) => textAt(object, 'spec', 'holderIdentity'), {
+    description: 'Identity of the holder.',
+  });
+  return defineKind({
+    dialect,
+    facts: 'coordination',
+    kind: 'Lease',
+    resource: 'leases',
+    scope: 'Namespaced',
+    versions: [{ version: 'v1', columns: [nameColumn, holderColumn, ageColumn] }],
+    strategy: {
+      validateName: dnsSubdomain,
+      prepareForCreate: (_, object) => dropDisabled(object as Lease),
+      prepareForUpdate: (_, object, old) => dropDisabled(object as Lease, old as Lease),
+      validateCreate: (_, object) => validate(object as Lease),
+      validateUpdate: (_, object) => validate(object as Lease),
+      allowCreateOnUpdate: true,
+      allowUnconditionalUpdate: false,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('coordination')}/v1`,
+      kind: 'Lease',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        holderIdentity: 'worker-1',
+        leaseDurationSeconds: 15,
+        renewTime: '2030-01-01T00:00:00.000000Z',
+      },
+    }),
+  });
+}

@@ -1,0 +1,56 @@
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, required } from '../../meta/field-error.ts';
+import { createdAtColumn, nameColumn } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { type LabelSelector, validateLabelSelector } from '../label-selector.ts';
+import { pathSegment } from '../name-rules.ts';
+import { type RoleLike, validateRules } from './rules.ts';
+
+interface ClusterRole extends RoleLike {
+  aggregationRule?: { clusterRoleSelectors?: (LabelSelector & RoleLike['metadata'])[] };
+}
+
+function validateAggregation(object: ClusterRole): FieldError[] {
+  if (object.aggregationRule === undefined || object.aggregationRule === null) return [];
+  const path = 'aggregationRule.clusterRoleSelectors';
+  const selectors = object.aggregationRule.clusterRoleSelectors ?? [];
+  if (selectors.length === 0) {
+    const detail = 'at least one clusterRoleSelector required if aggregationRule is non-nil';
+    return [required(path, detail)];
+  }
+  return selectors.flatMap((selector, index) =>
+    validateLabelSelector(selector, `${path}[${index}]`),
+  );
+}
+
+/** ClusterRole: rules for all namespaces, cluster-wide resources and paths. */
+export function clusterRole(dialect: Dialect): ResourceDef {
+  const validate = (object: RoleLike) => [
+    ...validateRules(object, { namespaced: false }),
+    ...validateAggregation(object as ClusterRole),
+  ];
+  return defineKind({
+    dialect,
+    facts: 'rbac',
+    kind: 'ClusterRole',
+    resource: 'clusterroles',
+    scope: 'Cluster',
+    versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
+    strategy: {
+      validateName: pathSegment,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object) => validate(object),
+      allowCreateOnUpdate: true,
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('rbac.authorization')}/v1`,
+      kind: 'ClusterRole',
+      metadata: { name: 'reader' },
+      rules: [
+        { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch'] },
+        { nonResourceURLs: ['/healthz'], verbs: ['get'] },
+      ],
+    }),
+  });
+}
