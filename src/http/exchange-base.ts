@@ -60,6 +60,8 @@ export abstract class ExchangeBase implements Exchange {
   protected abstract allowBody(): void;
   /** Ends the answer to a request whose body will not be read. */
   protected abstract endRefused(body: Buffer): void;
+  /** Once closed: whether the whole answer has gone out. */
+  protected abstract readonly complete: boolean;
   /** Cuts the exchange off. */
   abstract destroy(): void;
 
@@ -141,7 +143,7 @@ export abstract class ExchangeBase implements Exchange {
   /** The writable has closed, well or not. */
   closed(): void {
     this.#reader?.abort('the client has gone');
-    if (this.target.writableFinished) return;
+    if (this.complete) return;
     this.#aborted = true;
     const callbacks = this.#abortCallbacks;
     this.#abortCallbacks = undefined;

@@ -78,6 +78,10 @@ export class Http1Exchange extends ExchangeBase {
     if (source.complete || this.#waitsForContinue) finish();
   }
 
+  protected get complete(): boolean {
+    return this.target.writableFinished;
+  }
+
   destroy(): void {
     this.connection.socket.destroy();
   }

@@ -66,6 +66,11 @@ export class Http2Exchange extends ExchangeBase {
     this.target.end(body);
   }
 
+  /** A reset makes node end the writable, so `writableFinished` would not tell. */
+  protected get complete(): boolean {
+    return !this.target.aborted && this.target.rstCode === NGHTTP2_NO_ERROR;
+  }
+
   destroy(): void {
     this.target.close(NGHTTP2_CANCEL);
   }

@@ -15,7 +15,11 @@ export interface HttpLimits {
   readonly idleTimeoutMs: number;
   /** How often the bounds above are looked at; they hold to this precision. */
   readonly sweepPeriodMs: number;
-  /** Concurrent HTTP/2 streams of one connection. */
+  /**
+   * Concurrent HTTP/2 streams of one connection. Node counts a stream for a turn or two after its
+   * answer, and refuses those over the limit; a client that uses all of upstream's 100 would see
+   * refusals, so the default is well above what clients use.
+   */
   readonly streamsPerConnectionMax: number;
   /** Once answered with 413, how much more of the body is read so that the client sees the answer. */
   readonly discardBytesMax: number;
@@ -32,7 +36,7 @@ export const defaultHttpLimits: HttpLimits = {
   writeTimeoutMs: 60_000,
   idleTimeoutMs: 90_000,
   sweepPeriodMs: 5_000,
-  streamsPerConnectionMax: 100,
+  streamsPerConnectionMax: 1000,
   discardBytesMax: 64 * 1024 * 1024,
   discardTimeoutMs: 2_000,
 };
