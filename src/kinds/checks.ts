@@ -38,8 +38,15 @@ export function immutable(
   return sameOrEmpty(value, old) ? [] : [invalid(field, value, 'field is immutable')];
 }
 
+/** A list's items; none when it is absent or null, as Go writes an empty one. */
+export function items<T>(list: readonly T[] | null | undefined): readonly T[] {
+  return list ?? [];
+}
+
 /** Member names in a fixed order, so that errors do not depend on the writer's. */
-export function sortedKeys(map: Readonly<Record<string, unknown>> | undefined): readonly string[] {
+export function sortedKeys(
+  map: Readonly<Record<string, unknown>> | null | undefined,
+): readonly string[] {
   return Object.keys(map ?? {}).sort();
 }
 

@@ -94,9 +94,11 @@ function versionDef(
 ): VersionDef {
   const { version } = at;
   const typeName = `${options.facts}.${version.version}.${options.kind}`;
-  const warning = deprecationWarning(options, at);
+  // Versions that are not stable alone have a release in which they end.
+  const isStable = /^v\d+$/.test(version.version);
+  const warning = isStable ? undefined : deprecationWarning(options, at);
   return {
-    served: servedNow(typeName),
+    served: isStable || servedNow(typeName),
     ...(warning === undefined ? {} : { deprecationWarning: warning }),
     ...version,
     // A getter, since a start needs the schemas of few kinds.

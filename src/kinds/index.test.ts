@@ -3,6 +3,7 @@ import type { JsonValue } from '../base/json.ts';
 import { isObject } from '../base/json.ts';
 import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import { dialectNames, dialectOf } from '../dialect.ts';
+import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { resolved, type Schema } from '../engines/schema/schema.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { builtinKinds } from './index.ts';
@@ -34,7 +35,7 @@ function unknownMembers(value: JsonValue | undefined, schema: Schema, path = '')
 /** The example as it would be stored by a create. */
 function created(def: ResourceDef): ApiObject {
   const version = def.versions[0]!;
-  const object = structuredClone(def.example?.()) as ApiObject;
+  const object = decodeTyped(version.schema)(def.example?.() as JsonValue) as ApiObject;
   version.defaults?.(object);
   const stored = version.toStorage?.(object) ?? object;
   def.strategy.prepareForCreate?.(context, stored);

@@ -1,25 +1,25 @@
 import { type FieldError, required } from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { goStrings, invalidGo } from '../checks.ts';
+import { goStrings, invalidGo, items } from '../checks.ts';
 
 /** One rule of a Role or ClusterRole. */
 export interface PolicyRule {
-  verbs?: string[];
+  verbs?: string[] | null;
   apiGroups?: string[];
   resources?: string[];
   resourceNames?: string[];
   nonResourceURLs?: string[];
-  [member: string]: string[] | undefined;
+  [member: string]: string[] | null | undefined;
 }
 
 /** What Role and ClusterRole share. */
 export interface RoleLike extends ApiObject {
-  rules?: PolicyRule[];
+  rules?: PolicyRule[] | null;
 }
 
 /** The rules of a role; those of a namespaced one cannot name paths (RBAC-3). */
 export function validateRules(object: RoleLike, options: { namespaced: boolean }): FieldError[] {
-  return (object.rules ?? []).flatMap((rule, index) =>
+  return items(object.rules).flatMap((rule, index) =>
     validateRule(rule, { ...options, path: `rules[${index}]` }),
   );
 }
@@ -30,8 +30,11 @@ function validateRule(
 ): FieldError[] {
   const { namespaced, path } = options;
   const errors: FieldError[] = [];
-  const { verbs = [], apiGroups = [], resources = [], resourceNames = [] } = rule;
-  const urls = rule.nonResourceURLs ?? [];
+  const verbs = items(rule.verbs);
+  const apiGroups = items(rule.apiGroups);
+  const resources = items(rule.resources);
+  const resourceNames = items(rule.resourceNames);
+  const urls = items(rule.nonResourceURLs);
   if (verbs.length === 0) {
     errors.push(required(`${path}.verbs`, 'verbs must contain at least one value'));
   }
