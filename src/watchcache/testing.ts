@@ -3,8 +3,8 @@ import { silentLogger } from '../base/log.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Revision, Store } from '../storage/contract.ts';
 import {
-  type EntryIndex,
   EntryHint,
+  type EntryIndex,
   type EventEncoder,
   type ResourceCache,
   type WatchEnd,

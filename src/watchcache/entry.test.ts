@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { entryAtRevision, makeEntry, spliceRevision } from './entry.ts';
+import { indexOf, widget } from './testing.ts';
+
+test('the version stands right behind the start of metadata, and only there', () => {
+  const object = widget({ namespace: 'a', name: '"metadata":{' });
+  const stored = Buffer.from(JSON.stringify(object));
+  const json = JSON.parse(spliceRevision(stored, 42).toString());
+  expect(json).toEqual({ ...object, metadata: { ...object.metadata, resourceVersion: '42' } });
+  expect(Object.keys(json.metadata)[0]).toBe('resourceVersion');
+});
+
+test('the last state carries the later version', () => {
+  const object = widget({ namespace: 'a', name: 'é' });
+  const stored = Buffer.from(JSON.stringify(object));
+  const index = indexOf(object);
+  const entry = makeEntry({ key: 'a/é', stored, revision: 9, createRevision: 4, index });
+  const last = entryAtRevision(entry, 1000);
+  expect(last.revision).toBe(1000);
+  expect(last.createRevision).toBe(4);
+  expect(last.json).toEqual(spliceRevision(stored, 1000));
+  expect(entry.json).toEqual(spliceRevision(stored, 9));
+});
+
+test('bytes without metadata are refused', () => {
+  expect(() => spliceRevision(Buffer.from('{}'), 1)).toThrow('metadata');
+});
