@@ -1,0 +1,71 @@
+import { isObject, type JsonArray, type JsonValue, jsonEqual, member } from '../../base/json.ts';
+import { resolved, type Schema } from './schema.ts';
+
+/**
+ * Ratcheting (CRD-3): an update is not refused for what it does not change. A correlation pairs a
+ * value with the one that stood in its place before: members by name, items of a map-type list by
+ * their keys. Items of other lists have no place of their own and so no pair.
+ */
+export interface Correlation {
+  readonly old: JsonValue;
+  readonly value: JsonValue;
+  readonly schema: Schema;
+  /** Known once asked for. */
+  equal?: boolean;
+  /** Old items by their keys, made when first asked for. */
+  byKey?: ReadonlyMap<string, JsonValue>;
+}
+
+export function correlate(pair: { old: JsonValue; value: JsonValue; schema: Schema }): Correlation {
+  return { ...pair, schema: resolved(pair.schema) };
+}
+
+/** The pair of a member, if both objects have it and its schema is known. */
+export function correlateMember(
+  at: Correlation | undefined,
+  name: string,
+): Correlation | undefined {
+  if (at === undefined || !isObject(at.old) || !isObject(at.value)) return undefined;
+  const schema = at.schema.properties?.get(name)?.schema ?? at.schema.additionalProperties;
+  const old = member(at.old, name);
+  const value = member(at.value, name);
+  if (schema === undefined || old === undefined || value === undefined) return undefined;
+  return correlate({ old, value, schema });
+}
+
+/** The pair of an item: of a map-type list only. */
+export function correlateItem(at: Correlation | undefined, index: number): Correlation | undefined {
+  if (at === undefined || at.schema.listType !== 'map' || at.schema.items === undefined) {
+    return undefined;
+  }
+  if (!Array.isArray(at.old) || !Array.isArray(at.value)) return undefined;
+  const value = at.value[index];
+  if (!isObject(value)) return undefined;
+  at.byKey ??= itemsByKey(at.old, at.schema.listMapKeys ?? []);
+  const old = at.byKey.get(keyOf(value, at.schema.listMapKeys ?? []));
+  return old === undefined ? undefined : correlate({ old, value, schema: at.schema.items });
+}
+
+/** Whether the value is what it was. */
+export function isUnchanged(at: Correlation): boolean {
+  at.equal ??= jsonEqual(at.old, at.value);
+  return at.equal;
+}
+
+function itemsByKey(list: JsonArray, keys: readonly string[]): ReadonlyMap<string, JsonValue> {
+  const items = new Map<string, JsonValue>();
+  for (const item of list) {
+    if (!isObject(item)) continue;
+    const key = keyOf(item, keys);
+    if (!items.has(key)) items.set(key, item);
+  }
+  return items;
+}
+
+/** The values of the key members as one string; a member that is not there counts as null. */
+export function keyOf(item: JsonValue, keys: readonly string[]): string {
+  return JSON.stringify(
+    keys.map((key) => (isObject(item) ? (member(item, key) ?? null) : null)),
+    (_, value: unknown) => (typeof value === 'bigint' ? `int:${value}` : value),
+  );
+}

@@ -1,0 +1,194 @@
+import { type JsonValue, jsonEqual } from '../../base/json.ts';
+import {
+  type FieldError,
+  invalid,
+  notSupported,
+  showValue,
+  tooLong,
+  typeInvalid,
+} from '../../meta/field-error.ts';
+import { formatCheck } from './formats.ts';
+import { goFloat } from './go-wording.ts';
+import type { ValueValidation } from './schema.ts';
+
+/** Checks of one value. They say `in body` because upstream's validator was written for requests. */
+export type ValueCheck = (value: JsonValue, path: string, errors: FieldError[]) => void;
+
+/** The field of an error: upstream trims the dot a member of the root gets. */
+export function fieldOf(path: string): string {
+  return path.startsWith('.') ? path.slice(1) : path;
+}
+
+/** Errors about no single field stand at a path Go prints as `<nil>`. */
+export const noField = '<nil>';
+
+/** An error about a value as a whole: which alternatives it fails. */
+export function compositeError(message: string): FieldError {
+  return invalid(noField, '', message);
+}
+
+/** JSON's type of a value as messages have it. */
+export function typeOfValue(value: JsonValue): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'bigint') return 'integer';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  return typeof value;
+}
+
+/** The format upstream's decoder would give a value: numbers have one. */
+function formatOfValue(value: JsonValue): string {
+  const type = typeOfValue(value);
+  if (type === 'integer') return 'int64';
+  return type === 'number' ? 'float64' : '';
+}
+
+function wrongType(path: string, want: string, got: string): FieldError {
+  const message = `${path} in body must be of type ${want}: ${JSON.stringify(got)}`;
+  return typeInvalid(fieldOf(path), got, message);
+}
+
+/** Judges the type; gives whether it holds. */
+export type TypeCheck = (value: JsonValue, path: string, errors: FieldError[]) => boolean;
+
+export function typeCheck(node: {
+  readonly types: readonly string[];
+  readonly nullable: boolean;
+  readonly format: string;
+}): TypeCheck {
+  const { types, nullable, format } = node;
+  const numeric = types.includes('number') || types.includes('integer');
+  const want = types.join(',');
+  const holds = (type: string) =>
+    types.includes(type) || (type === 'integer' && types.includes('number'));
+  return (value, path, errors) => {
+    const type = typeOfValue(value);
+    if (value === null) {
+      if (types.length === 0 || nullable) return true;
+      errors.push(wrongType(path, want, 'null'));
+      return false;
+    }
+    const isText = type === 'string' || type === 'array';
+    if (format !== '') {
+      if (isText && !numeric) return true;
+      if (!isText && !holds(type) && formatOfValue(value) !== format) {
+        errors.push(wrongType(path, format, formatOfValue(value)));
+        return false;
+      }
+    }
+    if (holds(type)) return true;
+    errors.push(wrongType(path, want, type));
+    return false;
+  };
+}
+
+/** Characters as upstream counts them: code points. */
+export function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+/** Length and pattern: the first that fails is told. */
+export function stringCheck(
+  validation: ValueValidation,
+  patternTest: ((text: string) => boolean) | undefined,
+): ValueCheck | undefined {
+  const { maxLength, minLength, pattern } = validation;
+  if (maxLength === undefined && minLength === undefined && patternTest === undefined) {
+    return undefined;
+  }
+  return (value, path, errors) => {
+    const text = value as string;
+    const field = fieldOf(path);
+    if (maxLength !== undefined && text.length > maxLength && codePoints(text) > maxLength) {
+      errors.push(tooLong(field, maxLength));
+    } else if (minLength !== undefined && codePoints(text) < minLength) {
+      const message = `${path} in body should be at least ${minLength} chars long`;
+      errors.push(invalid(field, text, message));
+    } else if (patternTest !== undefined && !patternTest(text)) {
+      errors.push(invalid(field, text, `${path} in body should match '${pattern}'`));
+    }
+  };
+}
+
+export function formatValueCheck(format: string): ValueCheck | undefined {
+  const holds = format === '' ? undefined : formatCheck(format);
+  if (holds === undefined) return undefined;
+  return (value, path, errors) => {
+    if (!holds(value as string)) errors.push(wrongType(path, format, value as string));
+  };
+}
+
+export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck | undefined {
+  if (allowed === undefined || allowed.length === 0) return undefined;
+  const names = allowed.map((one) => (typeof one === 'string' ? one : showValue(one)));
+  return (value, path, errors) => {
+    if (value !== null && allowed.some((one) => jsonEqual(one, value))) return;
+    const shown = value === null ? 'null' : value;
+    errors.push(notSupported(fieldOf(path), shown, names));
+  };
+}
+
+/** Bounds and multiples; a limit on an integer is cut to one, as upstream's comparison does. */
+export function numberCheck(
+  validation: ValueValidation,
+  node: { readonly types: readonly string[]; readonly format: string },
+): ValueCheck | undefined {
+  const { maximum, minimum, multipleOf } = validation;
+  const inRange = rangeCheck(node);
+  if ([maximum, minimum, multipleOf, inRange].every((one) => one === undefined)) return undefined;
+  return (value, path, errors) => {
+    if (typeof value !== 'number' && typeof value !== 'bigint') return;
+    const number = value;
+    const whole = typeof number === 'bigint' || Number.isInteger(number);
+    const limit = (one: number) => (whole ? Math.trunc(one) : one);
+    const field = fieldOf(path);
+    if (inRange !== undefined && !inRange(number)) {
+      const what = `${node.types[0]} with format ${node.format}`;
+      errors.push(compositeError(`Checked value must be of type ${what} in ${path}`));
+    }
+    if (multipleOf !== undefined && !isMultiple(number, limit(multipleOf))) {
+      const message = `${path} in body should be a multiple of ${goFloat(multipleOf)}`;
+      errors.push(invalid(field, number, message));
+    }
+    if (minimum !== undefined) {
+      const exclusive = validation.exclusiveMinimum === true;
+      const least = limit(minimum);
+      const words = exclusive ? 'greater than' : 'greater than or equal to';
+      if (exclusive ? number <= least : number < least) {
+        errors.push(invalid(field, number, `${path} in body should be ${words} ${goFloat(least)}`));
+      }
+    }
+    if (maximum !== undefined) {
+      const exclusive = validation.exclusiveMaximum === true;
+      const most = limit(maximum);
+      const words = exclusive ? 'less than' : 'less than or equal to';
+      if (exclusive ? number >= most : number > most) {
+        errors.push(invalid(field, number, `${path} in body should be ${words} ${goFloat(most)}`));
+      }
+    }
+  };
+}
+
+function rangeCheck(node: { readonly types: readonly string[]; readonly format: string }) {
+  if (node.types.length !== 1) return undefined;
+  if (node.types[0] === 'integer' && node.format === 'int32') {
+    return (value: number | bigint) => value >= -(2 ** 31) && value < 2 ** 31;
+  }
+  if (node.types[0] === 'number' && node.format === 'float') {
+    return (value: number | bigint) => Number.isFinite(Math.fround(Number(value)));
+  }
+  return undefined;
+}
+
+function isMultiple(value: number | bigint, factor: number): boolean {
+  if (typeof value === 'bigint') return factor > 0 && value % BigInt(factor) === 0n;
+  if (factor <= 0) return false;
+  const quotient = factor < 1 ? (1 / factor) * value : value / factor;
+  const nearest = Math.round(quotient);
+  if (quotient === nearest) return true;
+  const difference = Math.abs(quotient - nearest);
+  if (nearest === 0) return difference < 1e-9 * Number.MIN_VALUE;
+  return difference / (Math.abs(quotient) + Math.abs(nearest)) < 1e-9;
+}

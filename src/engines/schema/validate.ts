@@ -1,0 +1,236 @@
+import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { type FieldError, invalid, required, tooMany } from '../../meta/field-error.ts';
+import {
+  type Correlation,
+  correlate,
+  correlateItem,
+  correlateMember,
+  isUnchanged,
+} from './correlation.ts';
+import { childPath } from './path.ts';
+import { compilePattern } from './pattern.ts';
+import { resolved, type Schema } from './schema.ts';
+import { junctorsOf } from './validate-junctors.ts';
+import {
+  enumCheck,
+  fieldOf,
+  formatValueCheck,
+  numberCheck,
+  stringCheck,
+  typeCheck,
+} from './validate-scalars.ts';
+import { nodeOfSchema, type ValidationNode } from './validation-node.ts';
+import { newResult, type Result } from './validation-result.ts';
+
+/** Where a check is: the path as messages have it, and the pair of an update. */
+export interface Place {
+  readonly path: string;
+  readonly pair: Correlation | undefined;
+}
+
+export type Check = (value: JsonValue, place: Place, result: Result) => void;
+
+export interface ValidateOptions {
+  /**
+   * The value before an update. Errors about what has not changed are then left out. Absent: all
+   * errors count.
+   */
+  readonly old?: JsonValue | undefined;
+  /** Put ahead of every error's field, for a value that is part of an object (`status`). */
+  readonly prefix?: string;
+}
+
+export type Validator = (value: JsonValue, options?: ValidateOptions) => readonly FieldError[];
+
+const validators = new WeakMap<Schema, Validator>();
+const none: readonly FieldError[] = [];
+
+/**
+ * The validator of a custom kind's schema: OpenAPI's value validations with kube-openapi's wording
+ * and error types (CRD-2). CEL rules, list uniqueness and embedded metadata are other functions'.
+ * A `pattern` must have been accepted at the CustomResourceDefinition's admission. Made once per
+ * schema.
+ */
+export function validate(schema: Schema): Validator {
+  const at = resolved(schema);
+  const known = validators.get(at);
+  if (known !== undefined) return known;
+  const check = compile(nodeOfSchema(at));
+  const validator: Validator = (value, options) => {
+    const result = newResult();
+    const old = options?.old;
+    const pair = old === undefined ? undefined : correlate({ old, value, schema: at });
+    check(value, { path: '', pair }, result);
+    if (result.errors.length === 0 || (pair !== undefined && isUnchanged(pair))) return none;
+    const prefix = options?.prefix;
+    return prefix === undefined ? result.errors : result.errors.map((one) => under(prefix, one));
+  };
+  validators.set(at, validator);
+  return validator;
+}
+
+function under(prefix: string, error: FieldError): FieldError {
+  if (error.field === '<nil>') return { ...error, field: prefix };
+  return { ...error, field: childPath(prefix, error.field) };
+}
+
+/** Makes the check of a node. Children compile when a value first reaches them. */
+export function compile(node: ValidationNode): Check {
+  const hasType = node.types.length > 0 || node.format !== '';
+  const checkType = hasType ? typeCheck(node) : undefined;
+  const junctors = junctorsOf(node.values, compile);
+  const { pattern } = node.values;
+  const checkText = stringCheck(
+    node.values,
+    pattern === undefined || pattern === '' ? undefined : lazyPattern(pattern),
+  );
+  const checkFormat = formatValueCheck(node.format);
+  const checkNumber = numberCheck(node.values, node);
+  const checkEnum = enumCheck(node.enum);
+  const checkItems = itemsCheck(node);
+  const checkMembers = membersCheck(node);
+  return (value, place, result) => {
+    const { errors } = result;
+    if (checkType !== undefined) {
+      if (checkType(value, place.path, errors)) result.checks += 1;
+      result.checks += 1;
+    }
+    if (value === null) {
+      checkEnum?.(value, place.path, errors);
+      return;
+    }
+    junctors?.(value, place, result);
+    result.checks += 4;
+    if (typeof value === 'string') {
+      checkText?.(value, place.path, errors);
+      checkFormat?.(value, place.path, errors);
+      if (checkFormat !== undefined) result.checks += 1;
+    } else if (typeof value === 'number' || typeof value === 'bigint') {
+      checkNumber?.(value, place.path, errors);
+      result.checks += 1;
+    } else if (typeof value === 'object') {
+      if (Array.isArray(value)) checkItems(value, place, result);
+    } else {
+      result.checks -= 1;
+    }
+    checkEnum?.(value, place.path, errors);
+    if (typeof value === 'object' && !Array.isArray(value)) checkMembers(value, place, result);
+  };
+}
+
+/** RE2 compiles slowly: only for kinds whose objects come by. */
+function lazyPattern(pattern: string): (text: string) => boolean {
+  let test: ((text: string) => boolean) | undefined;
+  return (text) => {
+    test ??= compilePattern(pattern);
+    return test(text);
+  };
+}
+
+function lazyCheck(node: () => ValidationNode): Check {
+  let check: Check | undefined;
+  return (value, place, result) => {
+    check ??= compile(node());
+    check(value, place, result);
+  };
+}
+
+/** Checks a member or item with a pair of its own: unchanged, its errors do not count. */
+function checkChild(check: Check, child: { value: JsonValue; place: Place }, result: Result): void {
+  const { pair } = child.place;
+  if (pair === undefined) {
+    check(child.value, child.place, result);
+    return;
+  }
+  const before = result.errors.length;
+  check(child.value, child.place, result);
+  if (result.errors.length > before && isUnchanged(pair)) result.errors.length = before;
+}
+
+function itemsCheck(
+  node: ValidationNode,
+): (list: JsonValue[], place: Place, result: Result) => void {
+  const check = node.items === undefined ? undefined : lazyCheck(node.items);
+  const { minItems, maxItems, uniqueItems } = node.values;
+  return (list, place, result) => {
+    const { path } = place;
+    const size = list.length;
+    result.checks += 1;
+    if (check !== undefined) {
+      for (let index = 0; index < size; index += 1) {
+        const pair = place.pair === undefined ? undefined : correlateItem(place.pair, index);
+        const value = list[index] as JsonValue;
+        checkChild(check, { value, place: { path: `${path}[${index}]`, pair } }, result);
+      }
+    }
+    if (minItems !== undefined && size < minItems) {
+      const message = `${path} in body should have at least ${minItems} items`;
+      result.errors.push(invalid(fieldOf(path), size, message));
+    }
+    if (maxItems !== undefined && size > maxItems) {
+      result.errors.push(tooMany(fieldOf(path), size, maxItems));
+    }
+    if (uniqueItems === true && hasDuplicates(list)) {
+      const message = `${path} in body shouldn't contain duplicates`;
+      result.errors.push(invalid(fieldOf(path), '', message));
+    }
+  };
+}
+
+function hasDuplicates(list: readonly JsonValue[]): boolean {
+  return new Set(list.map((item) => canonical(item))).size < list.length;
+}
+
+/** One text per value, whatever the order of members. */
+export function canonical(value: JsonValue): string {
+  if (typeof value === 'bigint') return String(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members = Object.keys(value).sort();
+  const texts = members.map((name) => `${JSON.stringify(name)}:${canonical(value[name] ?? null)}`);
+  return `{${texts.join(',')}}`;
+}
+
+function membersCheck(
+  node: ValidationNode,
+): (object: JsonObject, place: Place, result: Result) => void {
+  const checks = new Map([...node.properties].map(([name, child]) => [name, lazyCheck(child)]));
+  const additional = node.additional === undefined ? undefined : lazyCheck(node.additional);
+  const { minProperties, maxProperties } = node.values;
+  const counts = minProperties !== undefined || maxProperties !== undefined;
+  return (object, place, result) => {
+    if (counts) checkCount(node, { object, path: place.path }, result);
+    const atRoot = place.path === '';
+    for (const name of Object.keys(object)) {
+      const named = checks.get(name);
+      const check = named ?? additional;
+      const value = object[name];
+      if (check === undefined || value === undefined) continue;
+      const path = named !== undefined && atRoot ? name : `${place.path}.${name}`;
+      const isTypeMeta = atRoot && (name === 'apiVersion' || name === 'kind');
+      const pair =
+        place.pair === undefined || isTypeMeta ? undefined : correlateMember(place.pair, name);
+      checkChild(check, { value, place: { path, pair } }, result);
+    }
+    for (const name of node.required) {
+      if (Object.hasOwn(object, name) && object[name] !== undefined) continue;
+      result.errors.push(required(childPath(fieldOf(place.path), name)));
+    }
+  };
+}
+
+function checkCount(
+  node: ValidationNode,
+  at: { object: JsonObject; path: string },
+  result: Result,
+): void {
+  const { minProperties, maxProperties } = node.values;
+  const count = Object.keys(at.object).length;
+  if (minProperties !== undefined && count < minProperties) {
+    const message = `${at.path} in body should have at least ${minProperties} properties`;
+    result.errors.push(invalid(fieldOf(at.path), count, message));
+  }
+  if (maxProperties !== undefined && count > maxProperties) {
+    result.errors.push(tooMany(fieldOf(at.path), count, maxProperties));
+  }
+}

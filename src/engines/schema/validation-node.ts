@@ -1,0 +1,85 @@
+import type { JsonValue } from '../../base/json.ts';
+import { formatCheck } from './formats.ts';
+import {
+  anySchema,
+  type NestedValidation,
+  type Property,
+  resolved,
+  type Schema,
+  type ValueValidation,
+} from './schema.ts';
+
+/** What the validator sees of a schema or of a validation nested in allOf and its like: one form. */
+export interface ValidationNode {
+  readonly types: readonly string[];
+  readonly nullable: boolean;
+  /** Empty when it is not checked on values of these types. */
+  readonly format: string;
+  readonly enum: readonly JsonValue[] | undefined;
+  readonly values: ValueValidation;
+  readonly required: readonly string[];
+  readonly properties: ReadonlyMap<string, () => ValidationNode>;
+  readonly additional: (() => ValidationNode) | undefined;
+  readonly items: (() => ValidationNode) | undefined;
+}
+
+const nothing: ValueValidation = {};
+
+function typesOf(node: Schema | NestedValidation): readonly string[] {
+  if (node.intOrString === true) return ['integer', 'string'];
+  return node.type === undefined ? [] : [node.type];
+}
+
+/** The format, if values of the type have it: others are there for documentation. */
+function checkedFormat(types: readonly string[], format: string | undefined): string {
+  if (format === undefined || types.length > 1) return '';
+  const type = types[0] ?? 'string';
+  if (type === 'string') return formatCheck(format) === undefined ? '' : format;
+  if (type === 'integer') return format === 'int32' || format === 'int64' ? format : '';
+  if (type === 'number') return format === 'float' || format === 'double' ? format : '';
+  return '';
+}
+
+export function nodeOfSchema(schema: Schema): ValidationNode {
+  const at = resolved(schema);
+  const values = at.validation ?? nothing;
+  const types = typesOf(at);
+  const properties = new Map<string, () => ValidationNode>();
+  for (const [name, property] of at.properties ?? new Map<string, Property>()) {
+    properties.set(name, () => nodeOfSchema(property.schema));
+  }
+  const { additionalProperties, items } = at;
+  const hasAdditional = additionalProperties !== undefined && additionalProperties !== anySchema;
+  return {
+    types,
+    nullable: at.nullable === true,
+    format: checkedFormat(types, values.format ?? at.format),
+    enum: values.enum,
+    values,
+    required: at.required ?? [],
+    properties,
+    additional: hasAdditional ? () => nodeOfSchema(additionalProperties) : undefined,
+    items: items === undefined ? undefined : () => nodeOfSchema(items),
+  };
+}
+
+export function nodeOfNested(nested: NestedValidation): ValidationNode {
+  const types = typesOf(nested);
+  const properties = new Map<string, () => ValidationNode>();
+  for (const [name, property] of nested.properties ?? new Map<string, NestedValidation>()) {
+    properties.set(name, () => nodeOfNested(property));
+  }
+  const { additionalProperties, items } = nested;
+  return {
+    types,
+    nullable: nested.nullable === true,
+    format: checkedFormat(types, nested.format),
+    enum: nested.enum,
+    values: nested,
+    required: nested.required ?? [],
+    properties,
+    additional:
+      additionalProperties === undefined ? undefined : () => nodeOfNested(additionalProperties),
+    items: items === undefined ? undefined : () => nodeOfNested(items),
+  };
+}

@@ -1,0 +1,17 @@
+import type { FieldError } from '../../meta/field-error.ts';
+
+/** Errors of one place, and how many checks were made: alternatives are ranked by that (anyOf). */
+export interface Result {
+  readonly errors: FieldError[];
+  checks: number;
+}
+
+export function newResult(): Result {
+  return { errors: [], checks: 0 };
+}
+
+/** Adds what another result found. */
+export function mergeInto(target: Result, other: Result): void {
+  if (other.errors.length > 0) target.errors.push(...other.errors);
+  target.checks += other.checks;
+}
