@@ -1,12 +1,12 @@
-import type { Clock } from '../base/clock.ts';
 import type { Dialect } from '../dialect.ts';
 import { forbidden, notFound, StatusError } from '../meta/status.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf } from '../registry/registry.ts';
+import type { AdmissionPlugin } from './chain.ts';
 
 /** What this plugin needs to know of a namespace. */
 export interface NamespaceState {
-  readonly deletionTimestamp: string | undefined;
+  readonly terminating: boolean;
 }
 
 /**
@@ -15,34 +15,40 @@ export interface NamespaceState {
  */
 export function namespaceLifecycle(options: {
   readonly dialect: Dialect;
-  readonly clock: Clock;
-  readonly namespace: (name: string) => NamespaceState | undefined;
-}): (call: AdmissionCall) => void {
+  readonly namespace: (name: string) => Promise<NamespaceState | undefined>;
+}): AdmissionPlugin {
   const { dialect } = options;
   const permanent = new Set([
     'default',
     dialect.systemNamespace('system'),
     dialect.systemNamespace('public'),
   ]);
-  return (call) => {
-    const { def, namespace } = call.target;
-    const isNamespaceKind = def.group === '' && def.resource === 'namespaces';
-    if (isNamespaceKind) {
-      if (call.operation === 'DELETE' && permanent.has(call.name)) {
-        throw forbidden(groupResourceOf(def), call.name, 'this namespace may not be deleted');
-      }
-      return;
-    }
-    if (namespace === '' || call.operation !== 'CREATE') return;
-    const state = options.namespace(namespace);
-    if (state === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
-    if (state.deletionTimestamp !== undefined) throw terminating(call, namespace);
+  const isNamespaceKind = (call: AdmissionCall) =>
+    call.target.def.group === '' && call.target.def.resource === 'namespaces';
+  return {
+    name: 'NamespaceLifecycle',
+    mutate(call) {
+      const { namespace } = call.target;
+      if (call.operation !== 'CREATE' || namespace === '') return undefined;
+      return options.namespace(namespace).then((state) => checkOpen(call, state));
+    },
+    validate(call) {
+      if (call.operation !== 'DELETE' || !isNamespaceKind(call)) return undefined;
+      if (!permanent.has(call.name)) return undefined;
+      const why = 'this namespace may not be deleted';
+      throw forbidden(groupResourceOf(call.target.def), call.name, why);
+    },
   };
 }
 
-function terminating(call: AdmissionCall, namespace: string): StatusError {
-  const why =
-    `unable to create new content in namespace ${namespace} because it is being terminated`;
+function checkOpen(call: AdmissionCall, state: NamespaceState | undefined): void {
+  const { namespace } = call.target;
+  if (state === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
+  if (state.terminating) throw terminatingError(call, namespace);
+}
+
+function terminatingError(call: AdmissionCall, namespace: string): StatusError {
+  const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
   const plain = forbidden(groupResourceOf(call.target.def), call.name, why);
   return new StatusError({
     code: 403,

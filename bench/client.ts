@@ -1,0 +1,136 @@
+import http2 from 'node:http2';
+import https from 'node:https';
+
+/** A bare client for load: no retries, no parsing, as little of its own cost as Node allows. */
+export interface LoadClient {
+  request(call: LoadCall): Promise<LoadAnswer>;
+  /** Opens a stream of body chunks; resolves when the headers are there. */
+  stream(path: string, onChunk: (chunk: Buffer) => void): Promise<{ close(): void }>;
+  close(): void;
+}
+
+export interface LoadCall {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: Buffer;
+  readonly contentType?: string;
+  readonly accept?: string;
+}
+
+export interface LoadAnswer {
+  readonly status: number;
+  /** Length of the body, bytes; the body itself only when it is short. */
+  readonly bytes: number;
+  readonly body: Buffer;
+}
+
+export interface LoadTarget {
+  readonly url: string;
+  readonly token: string;
+}
+
+/** Bodies longer than this are counted and dropped. */
+const keptBytesMax = 1 << 20;
+
+/** One connection over HTTP/2. */
+export function http2Client(target: LoadTarget): LoadClient {
+  const session = http2.connect(target.url, {
+    rejectUnauthorized: false,
+    settings: { initialWindowSize: 8 << 20, enablePush: false },
+  });
+  session.on('error', () => {});
+  session.on('connect', () => session.setLocalWindowSize(32 << 20));
+  const authorization = `Bearer ${target.token}`;
+  const headersOf = (call: LoadCall) => ({
+    ':method': call.method,
+    ':path': call.path,
+    authorization,
+    accept: call.accept ?? 'application/json',
+    ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
+  });
+  return {
+    request: (call) =>
+      new Promise((resolve, reject) => {
+        const stream = session.request(headersOf(call), { endStream: call.body === undefined });
+        let status = 0;
+        const collected = collector();
+        stream.on('response', (headers) => {
+          status = Number(headers[':status']);
+        });
+        stream.on('data', collected.add);
+        stream.on('end', () => resolve({ status, ...collected.done() }));
+        stream.on('error', reject);
+        if (call.body !== undefined) stream.end(call.body);
+      }),
+    stream: (path, onChunk) =>
+      new Promise((resolve, reject) => {
+        const stream = session.request(headersOf({ method: 'GET', path }), { endStream: true });
+        stream.on('response', () => resolve({ close: () => stream.close() }));
+        stream.on('data', onChunk);
+        stream.on('error', reject);
+      }),
+    close: () => session.destroy(),
+  };
+}
+
+/** One keep-alive connection over HTTP/1.1 (streams take one of their own). */
+export function http1Client(target: LoadTarget): LoadClient {
+  const agent = new https.Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
+  const { hostname, port } = new URL(target.url);
+  const optionsOf = (call: LoadCall) => ({
+    hostname,
+    port,
+    method: call.method,
+    path: call.path,
+    rejectUnauthorized: false,
+    headers: {
+      authorization: `Bearer ${target.token}`,
+      accept: call.accept ?? 'application/json',
+      ...(call.body === undefined
+        ? {}
+        : {
+            'content-type': call.contentType ?? 'application/json',
+            'content-length': String(call.body.length),
+          }),
+    },
+  });
+  return {
+    request: (call) =>
+      new Promise((resolve, reject) => {
+        const sent = https.request({ ...optionsOf(call), agent }, (response) => {
+          const collected = collector();
+          response.on('data', collected.add);
+          response.on('end', () =>
+            resolve({ status: response.statusCode ?? 0, ...collected.done() }),
+          );
+          response.on('error', reject);
+        });
+        sent.on('error', reject);
+        sent.end(call.body);
+      }),
+    stream: (path, onChunk) =>
+      new Promise((resolve, reject) => {
+        const call = { method: 'GET', path };
+        const sent = https.request({ ...optionsOf(call), agent: false }, (response) => {
+          response.on('data', onChunk);
+          response.on('error', () => {});
+          resolve({ close: () => sent.destroy() });
+        });
+        sent.on('error', reject);
+        sent.end();
+      }),
+    close: () => agent.destroy(),
+  };
+}
+
+function collector(): { add: (chunk: Buffer) => void; done: () => { bytes: number; body: Buffer } } {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  return {
+    add(chunk) {
+      bytes += chunk.length;
+      if (bytes <= keptBytesMax) chunks.push(chunk);
+    },
+    done: () => ({ bytes, body: bytes <= keptBytesMax ? Buffer.concat(chunks) : Buffer.alloc(0) }),
+  };
+}

@@ -1,0 +1,93 @@
+import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import { StatusError } from '../meta/status.ts';
+import type { ApiObject, UserInfo } from '../meta/types.ts';
+import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
+import { deleteObject } from '../registry/delete.ts';
+import type { Registry } from '../registry/registry.ts';
+import { updateObject } from '../registry/update.ts';
+
+/**
+ * The API as controllers inside the process use it: the same verbs, admission and rules as over
+ * HTTP, without the socket. A controller acts under a user of its own.
+ */
+export interface Inside {
+  /** Deletes; absent objects are no error. */
+  remove(at: ObjectAt, options?: Partial<DeleteRequestOptions>): Promise<void>;
+  /** Changes an object in its stored version; absent objects are no error. */
+  change(
+    at: ObjectAt & { readonly subresource?: string },
+    edit: (object: ApiObject) => ApiObject,
+  ): Promise<void>;
+}
+
+export interface ObjectAt {
+  readonly def: ResourceDef;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export function createInside(options: { registry: Registry; controller: string }): Inside {
+  const { registry, controller } = options;
+  const context = contextOf(controller);
+  return {
+    async remove(at, removal = {}) {
+      const target = targetOf(at, '');
+      const all = {
+        gracePeriodSeconds: undefined,
+        propagationPolicy: undefined,
+        preconditions: undefined,
+        ...removal,
+      };
+      await ignoringAbsence(() => deleteObject(registry, { target, context, options: all }));
+    },
+    async change(at, edit) {
+      const target = targetOf(at, at.subresource ?? '');
+      await ignoringAbsence(() =>
+        updateObject(registry, {
+          target,
+          context,
+          transform: (current) => edit(current as ApiObject),
+          record: true,
+          onAbsent: 'refuse',
+        }),
+      );
+    },
+  };
+}
+
+/** The version of a kind that its stored form belongs to, or the preferred one. */
+export function storedVersion(def: ResourceDef): VersionDef {
+  const name = def.storage.apiVersion.split('/').at(-1);
+  const version = def.versions.find((one) => one.version === name) ?? def.versions[0];
+  if (version === undefined) throw new Error(`${def.resource} has no version`);
+  return version;
+}
+
+function targetOf(at: ObjectAt, subresource: string): Target {
+  const { def, namespace, name } = at;
+  return { def, version: storedVersion(def), namespace, name, subresource };
+}
+
+function contextOf(controller: string): WriteContext {
+  const user: UserInfo = {
+    name: `system:controller:${controller}`,
+    uid: '',
+    groups: ['system:authenticated'],
+    extra: {},
+  };
+  return {
+    user,
+    dryRun: false,
+    fieldManager: controller,
+    warn: () => {},
+    expired: () => false,
+  };
+}
+
+async function ignoringAbsence(work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.reason !== 'NotFound') throw error;
+  }
+}

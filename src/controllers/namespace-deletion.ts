@@ -1,0 +1,213 @@
+import type { Clock } from '../base/clock.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
+import type { Logger } from '../base/log.ts';
+import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
+import { formatTime } from '../meta/times.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { CachePool } from '../registry/registry.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import type { Entry, ListResult } from '../watchcache/contract.ts';
+import type { Inside } from './inside.ts';
+import { createWorkQueue, type WorkQueue } from './work-queue.ts';
+
+/** How long to wait before looking again at content that finalizers hold. */
+const recheckMs = 1_000;
+
+/**
+ * Empties a namespace that is being deleted: removes every namespaced object in it, custom ones
+ * too, reports what remains in conditions, then takes its own finalizer away so that the namespace
+ * goes (DEL-4).
+ */
+export function startNamespaceDeletion(options: {
+  readonly catalogue: { snapshot(): CatalogueSnapshot };
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly namespaces: ResourceDef;
+  /** The entry of `spec.finalizers` that this controller owns. */
+  readonly finalizer: string;
+}): { close(): Promise<void> } {
+  const { caches, namespaces, clock, logger } = options;
+  const cache = caches.of(namespaces);
+  const run = async (name: string) => {
+    const entry = cache.peek(name);
+    if (entry === undefined || !isTerminating(entry)) return;
+    const remaining = await removeContent(options, name);
+    if (remaining.count > 0) {
+      await report(options, { name, remaining });
+      queue.addAfter(name, recheckMs);
+      return;
+    }
+    await finalize(options, name);
+  };
+  const queue: WorkQueue = createWorkQueue({
+    name: 'namespace-deletion',
+    clock,
+    logger,
+    run,
+    workers: 4,
+  });
+  const subscription = cache.subscribe(({ current }) => {
+    if (current !== undefined && isTerminating(current)) queue.add(current.index.name);
+  });
+  void cache.ready().then(async () => {
+    for (const entry of (await listAll(caches, namespaces, '')).entries()) {
+      if (isTerminating(entry)) queue.add(entry.index.name);
+    }
+  });
+  return {
+    close() {
+      subscription.close();
+      return queue.close();
+    },
+  };
+}
+
+type Options = Parameters<typeof startNamespaceDeletion>[0];
+
+/** What still stands in a namespace after its objects were told to go. */
+interface Remaining {
+  readonly count: number;
+  /** Objects left by resource. */
+  readonly resources: ReadonlyMap<string, number>;
+  /** Objects held by finalizer. */
+  readonly finalizers: ReadonlyMap<string, number>;
+  readonly failures: readonly string[];
+}
+
+function isTerminating(entry: Entry): boolean {
+  return entry.index.deleting === true;
+}
+
+function listAll(caches: CachePool, def: ResourceDef, namespace: string): ListResult | Promise<ListResult> {
+  return caches.of(def).list({
+    namespace,
+    resourceVersion: undefined,
+    resourceVersionMatch: undefined,
+    limit: undefined,
+    continueToken: undefined,
+    filter: undefined,
+  });
+}
+
+async function removeContent(options: Options, namespace: string): Promise<Remaining> {
+  const resources = new Map<string, number>();
+  const finalizers = new Map<string, number>();
+  const failures: string[] = [];
+  const seen = new Set<string>();
+  for (const def of options.catalogue.snapshot().defs) {
+    const isContent = def.scope === 'Namespaced' && def.verbs.includes('delete');
+    if (!isContent || seen.has(def.storage.prefix)) continue;
+    seen.add(def.storage.prefix);
+    try {
+      await removeObjects(options, { def, namespace });
+    } catch (error) {
+      failures.push(error instanceof Error ? error.message : String(error));
+    }
+    for (const entry of (await listAll(options.caches, def, namespace)).entries()) {
+      const label = def.group === '' ? def.resource : `${def.resource}.${def.group}`;
+      resources.set(label, (resources.get(label) ?? 0) + 1);
+      for (const finalizer of decodeEntry(entry).metadata.finalizers ?? []) {
+        finalizers.set(finalizer, (finalizers.get(finalizer) ?? 0) + 1);
+      }
+    }
+  }
+  const count = [...resources.values()].reduce((sum, one) => sum + one, 0);
+  return { count, resources, finalizers, failures };
+}
+
+async function removeObjects(
+  options: Options,
+  at: { def: ResourceDef; namespace: string },
+): Promise<void> {
+  const entries = [...(await listAll(options.caches, at.def, at.namespace)).entries()];
+  const parallel = 32;
+  for (let start = 0; start < entries.length; start += parallel) {
+    const batch = entries.slice(start, start + parallel);
+    const removals = batch.map((entry) =>
+      options.inside.remove(
+        { ...at, name: entry.index.name },
+        { propagationPolicy: 'Background' },
+      ),
+    );
+    await Promise.all(removals);
+  }
+}
+
+async function finalize(options: Options, name: string): Promise<void> {
+  const at = { def: options.namespaces, namespace: '', name, subresource: 'finalize' };
+  await options.inside.change(at, (object) => {
+    const spec = isObject(object.spec) ? object.spec : {};
+    const before = Array.isArray(spec.finalizers) ? spec.finalizers : [];
+    const finalizers = before.filter((one) => one !== options.finalizer);
+    object.spec = { ...spec, finalizers };
+    return object;
+  });
+}
+
+async function report(
+  options: Options,
+  at: { name: string; remaining: Remaining },
+): Promise<void> {
+  const now = formatTime(options.clock.now());
+  const target = {
+    def: options.namespaces,
+    namespace: '',
+    name: at.name,
+    subresource: 'status',
+  };
+  await options.inside.change(target, (object) => {
+    const status: JsonObject = isObject(object.status) ? object.status : {};
+    const before = Array.isArray(status.conditions) ? status.conditions.filter(isObject) : [];
+    const conditions = conditionsOf(at.remaining).map((condition) => {
+      const same = before.find((one) => one.type === condition.type);
+      const isSame = same?.status === condition.status;
+      return { ...condition, lastTransitionTime: isSame ? (same?.lastTransitionTime ?? now) : now };
+    });
+    return { ...object, status: { ...status, conditions } } as ApiObject;
+  });
+}
+
+function conditionsOf(remaining: Remaining): JsonObject[] {
+  const counts = (of: ReadonlyMap<string, number>, suffix: string) =>
+    [...of].sort().map(([name, count]) => `${name} ${suffix.replace('%d', String(count))}`).join(', ');
+  const failed = remaining.failures.length > 0;
+  const held = remaining.finalizers.size > 0;
+  return [
+    {
+      type: 'NamespaceDeletionDiscoveryFailure',
+      status: 'False',
+      reason: 'ResourcesDiscovered',
+      message: 'All resources successfully discovered',
+    },
+    {
+      type: 'NamespaceDeletionGroupVersionParsingFailure',
+      status: 'False',
+      reason: 'ParsedGroupVersions',
+      message: 'All legacy kube types successfully parsed',
+    },
+    {
+      type: 'NamespaceDeletionContentFailure',
+      status: failed ? 'True' : 'False',
+      reason: failed ? 'ContentDeletionFailed' : 'ContentDeleted',
+      message: failed
+        ? `Failed to delete all resource types, ${remaining.failures.length} remaining: ${remaining.failures.join(', ')}`
+        : 'All content successfully deleted, may be waiting on finalization',
+    },
+    {
+      type: 'NamespaceContentRemaining',
+      status: 'True',
+      reason: 'SomeResourcesRemain',
+      message: `Some resources are remaining: ${counts(remaining.resources, 'has %d resource instances')}`,
+    },
+    {
+      type: 'NamespaceFinalizersRemaining',
+      status: held ? 'True' : 'False',
+      reason: held ? 'SomeFinalizersRemain' : 'ContentHasNoFinalizers',
+      message: held
+        ? `Some content in the namespace has finalizers remaining: ${counts(remaining.finalizers, 'in %d resource instances')}`
+        : 'All content-preserving finalizers finished',
+    },
+  ];
+}

@@ -1,0 +1,69 @@
+import type { Clock } from '../base/clock.ts';
+import type { Exchange } from '../base/exchange.ts';
+import type { JsonObject } from '../base/json.ts';
+import type { Logger } from '../base/log.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { Permit } from '../authz/authorization.ts';
+import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
+import type { Dialect } from '../dialect.ts';
+import type { UserInfo } from '../meta/types.ts';
+import type { Target } from '../registry/contract.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { RequestInfo } from '../request/request-info.ts';
+import type { Output } from './output.ts';
+
+/** What all endpoints share; made once by `server/`. */
+export interface EndpointContext {
+  readonly registry: Registry;
+  readonly catalogue: { snapshot(): CatalogueSnapshot };
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly limits: EndpointLimits;
+  /** Asks whether the user may do one more thing than the request's own (create behind PUT or apply). */
+  readonly authorize: (user: UserInfo, info: RequestInfo, verb: string) => Promise<Permit>;
+  /** Runs `callback` when the server begins to stop; the handle takes it back. */
+  readonly onShutdown: (callback: () => void) => { close(): void };
+  readonly compressResponses: boolean;
+  /** `host:port` that discovery tells clients. */
+  readonly address: string;
+  /** What `/version` answers. */
+  readonly version: JsonObject;
+  /** Answers paths served as plain text (health); undefined when the path is none of them. */
+  readonly plainPath: (
+    path: string,
+    query: URLSearchParams,
+  ) => MaybePromise<PlainAnswer> | undefined;
+}
+
+export interface PlainAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface EndpointLimits {
+  /** Largest request body, bytes (API-9). */
+  readonly bodyBytesMax: number;
+  readonly requestTimeoutMs: number;
+  /** A watch without timeoutSeconds ends after this, or up to twice as long. */
+  readonly minRequestTimeoutMs: number;
+}
+
+/** One admitted request to a resource: everything an endpoint needs, each part proven by a gate. */
+export interface ApiCall {
+  readonly context: EndpointContext;
+  readonly exchange: Exchange;
+  readonly info: RequestInfo;
+  readonly user: UserInfo;
+  /** Proof that authorization said yes; only `authz/` can make one. */
+  readonly permit: Permit;
+  readonly target: Target;
+  readonly output: Output;
+  /** Headers every answer carries (`audit-id`). */
+  readonly baseHeaders: Readonly<Record<string, string>>;
+  /** Texts for `Warning` headers, in order. */
+  readonly warnings: string[];
+  /** Monotonic time at which the request gives up. */
+  readonly deadlineMs: number;
+}

@@ -1,0 +1,16 @@
+import { createObject } from '../registry/create.ts';
+import type { WriteOptions } from '../request/options.ts';
+import type { ApiCall } from './call.ts';
+import { decodeBody, decodeObject } from './decode-object.ts';
+import { sendEntry } from './respond.ts';
+import { writeContext } from './write-context.ts';
+
+/** POST on a collection: 201 with the stored object (API-3, DRY-1, FV-2). */
+export async function createEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
+  const body = await decodeBody(call);
+  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  const { registry } = call.context;
+  const context = writeContext(call, options);
+  const { entry } = await createObject(registry, { target: call.target, object, context });
+  await sendEntry(call, { status: 201, entry });
+}

@@ -1,0 +1,54 @@
+import { StatusError } from '../meta/status.ts';
+import { deleteObject } from '../registry/delete.ts';
+import type { DeleteOptions, ListOptions } from '../request/options.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import type { ApiCall } from './call.ts';
+import { sendValue, successStatus } from './respond.ts';
+import { filterOf } from './selection.ts';
+import { writeContext } from './write-context.ts';
+
+/** Deletions of one request that run at a time. */
+const parallelMax = 16;
+
+/** DELETE of a collection: every object that the list would show; one that vanishes is no error (DEL-3). */
+export async function deleteCollectionEndpoint(
+  call: ApiCall,
+  options: { list: ListOptions; removal: DeleteOptions },
+): Promise<void> {
+  const { context, target } = call;
+  const { list, removal } = options;
+  const found = await context.registry.caches.of(target.def).list({
+    namespace: target.namespace,
+    resourceVersion: list.resourceVersion,
+    resourceVersionMatch: list.resourceVersionMatch,
+    limit: list.limit,
+    continueToken: list.continueToken,
+    filter: filterOf(call, list),
+  });
+  const entries = [...found.entries()];
+  let next = 0;
+  const worker = async () => {
+    for (let entry = entries[next++]; entry !== undefined; entry = entries[next++]) {
+      await deleteOne(call, entry, removal);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(parallelMax, entries.length) }, worker));
+  const details = {
+    ...(target.def.group === '' ? {} : { group: target.def.group }),
+    kind: target.def.resource,
+  };
+  await sendValue(call, { status: 200, value: { ...successStatus(details, 200) } });
+}
+
+async function deleteOne(call: ApiCall, entry: Entry, removal: DeleteOptions): Promise<void> {
+  const { name, namespace } = entry.index;
+  try {
+    await deleteObject(call.context.registry, {
+      target: { ...call.target, name, namespace },
+      context: writeContext(call, { dryRun: removal.dryRun, fieldManager: undefined }),
+      options: removal,
+    });
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.reason !== 'NotFound') throw error;
+  }
+}

@@ -1,0 +1,63 @@
+import type { Exchange } from '../base/exchange.ts';
+import type { Permit } from '../authz/authorization.ts';
+import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import { methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
+import type { UserInfo } from '../meta/types.ts';
+import type { RequestInfo } from '../request/request-info.ts';
+import type { ApiCall, EndpointContext } from './call.ts';
+import { negotiateOutput } from './negotiate.ts';
+import { nonResourceEndpoint } from './non-resource.ts';
+import { verbEndpoint } from './verbs.ts';
+
+/** A request that has passed every gate. */
+export interface Admitted {
+  readonly context: EndpointContext;
+  readonly exchange: Exchange;
+  readonly info: RequestInfo;
+  readonly user: UserInfo;
+  readonly permit: Permit;
+  readonly baseHeaders: Readonly<Record<string, string>>;
+}
+
+/** Finds the endpoint of an admitted request and runs it. Throws 404, 405, 406. */
+export async function dispatch(admitted: Admitted): Promise<void> {
+  const { context, info, exchange } = admitted;
+  if (!info.isResourceRequest) return nonResourceEndpoint(admitted);
+  const { group, version, resource } = info;
+  const found = context.catalogue.snapshot().find(group, version, resource);
+  if (found === undefined) throw noSuchPath();
+  checkShape(info, found.def);
+  const run = verbEndpoint(info, found);
+  if (run === undefined) throw methodNotAllowedOnPath();
+  const output = negotiateOutput(exchange, info);
+  const warnings: string[] = [];
+  warnIfDeprecated(found.version, warnings);
+  const call: ApiCall = {
+    ...admitted,
+    target: {
+      def: found.def,
+      version: found.version,
+      namespace: found.def.scope === 'Namespaced' ? info.namespace : '',
+      name: info.name,
+      subresource: info.subresource,
+    },
+    output,
+    warnings,
+    deadlineMs: context.clock.monotonic() + context.limits.requestTimeoutMs,
+  };
+  await run(call);
+}
+
+/** A namespaced kind has no named path outside a namespace, a cluster-scoped one none inside. */
+function checkShape(info: RequestInfo, def: ResourceDef): void {
+  const isNamespaced = def.scope === 'Namespaced';
+  if (!isNamespaced && info.namespace !== '' && def.resource !== 'namespaces') throw noSuchPath();
+  if (isNamespaced && info.namespace === '' && info.name !== '' && info.verb !== 'list') {
+    if (info.verb !== 'watch') throw noSuchPath();
+  }
+  if (info.parts.length > 3) throw noSuchPath();
+}
+
+function warnIfDeprecated(version: VersionDef, warnings: string[]): void {
+  if (version.deprecationWarning !== undefined) warnings.push(version.deprecationWarning);
+}

@@ -1,0 +1,39 @@
+import type { FieldValidation } from '../request/options.ts';
+import type { ApiCall } from './call.ts';
+
+/** Unknown and duplicate fields found in a body, each once, in the order found. */
+export class Complaints {
+  readonly #texts = new Set<string>();
+
+  unknown(path: string): void {
+    this.#texts.add(`unknown field ${JSON.stringify(path)}`);
+  }
+
+  duplicate(path: string): void {
+    this.#texts.add(`duplicate field ${JSON.stringify(path)}`);
+  }
+
+  get texts(): readonly string[] {
+    return [...this.#texts];
+  }
+}
+
+/** The text of a strict refusal: all complaints, as upstream joins them. */
+export function strictMessage(texts: readonly string[]): string {
+  return `strict decoding error: ${texts.join(', ')}`;
+}
+
+/** `Ignore` drops complaints, `Warn` gives a header for each, `Strict` refuses (FV-2). */
+export function reportComplaints(
+  call: Pick<ApiCall, 'warnings'>,
+  options: {
+    complaints: Complaints;
+    fieldValidation: FieldValidation;
+    fail: (message: string) => Error;
+  },
+): void {
+  const { texts } = options.complaints;
+  if (texts.length === 0 || options.fieldValidation === 'Ignore') return;
+  if (options.fieldValidation === 'Strict') throw options.fail(strictMessage(texts));
+  for (const text of texts) if (!call.warnings.includes(text)) call.warnings.push(text);
+}

@@ -1,0 +1,63 @@
+import { encodeJson } from '../codec/json.ts';
+import { apiVersionOf } from '../meta/types.ts';
+import type { ListOptions } from '../request/options.ts';
+import type { ListResult } from '../watchcache/contract.ts';
+import type { ApiCall } from './call.ts';
+import { encodeBytes } from './output.ts';
+import { answerHeaders } from './respond.ts';
+import { filterOf } from './selection.ts';
+import { compressed, wantsGzip } from './compression.ts';
+import { jsonIn, servesStoredForm } from '../registry/object-codec.ts';
+
+const comma = Buffer.from(',');
+const footer = Buffer.from(']}\n');
+
+/** Answers a collection from the cache's own buffers (API-2, LIST-1 to LIST-8). */
+export async function listEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
+  const { context, target } = call;
+  const result = await context.registry.caches.of(target.def).list({
+    namespace: target.namespace,
+    resourceVersion: options.resourceVersion,
+    resourceVersionMatch: options.resourceVersionMatch,
+    limit: options.limit,
+    continueToken: options.continueToken,
+    filter: filterOf(call, options),
+  });
+  const pieces = () => listPieces(call, result);
+  const plain = call.output.mediaType === 'application/json' && !call.output.pretty;
+  if (!plain) return sendReencoded(call, pieces());
+  const headers = answerHeaders(call, call.output.mediaType);
+  if (wantsGzip(call, result)) return compressed(call, { headers, pieces: pieces() });
+  call.exchange.send({ status: 200, headers, body: pieces() });
+}
+
+function* listPieces(call: ApiCall, result: ListResult): Generator<Buffer> {
+  const { def, version } = call.target;
+  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  const { continueToken, remainingItemCount } = result;
+  const metadata = {
+    resourceVersion: String(result.revision),
+    ...(continueToken === undefined ? {} : { continue: continueToken }),
+    ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
+  };
+  const head = encodeJson({ kind: def.listKind, apiVersion, metadata }).toString('utf8');
+  yield Buffer.from(`${head.slice(0, -1)},"items":[`);
+  yield* servesStoredForm(def, version) ? result.jsonPieces() : convertedPieces(call, result);
+  yield footer;
+}
+
+function* convertedPieces(call: ApiCall, result: ListResult): Generator<Buffer> {
+  const { def, version } = call.target;
+  let first = true;
+  for (const entry of result.entries()) {
+    if (!first) yield comma;
+    first = false;
+    yield jsonIn(def, version, entry);
+  }
+}
+
+async function sendReencoded(call: ApiCall, pieces: Iterable<Buffer>): Promise<void> {
+  const body = await encodeBytes(call.output, Buffer.concat([...pieces]));
+  const headers = answerHeaders(call, call.output.mediaType);
+  call.exchange.send({ status: 200, headers, body });
+}

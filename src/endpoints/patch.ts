@@ -1,0 +1,65 @@
+import type { JsonObject } from '../base/json.ts';
+import type { ApiObject } from '../meta/types.ts';
+import { updateObject } from '../registry/update.ts';
+import { parsePatchOptions, type PatchOptions } from '../request/options.ts';
+import { applyBody } from './apply-body.ts';
+import type { ApiCall } from './call.ts';
+import { patcherFor } from './patchers.ts';
+import { sendEntry } from './respond.ts';
+import { acceptedPatchTypes, type PatchType, patchTypeOf } from './patch-types.ts';
+import { authorizeCreate, writeContext } from './write-context.ts';
+
+/** PATCH: the Content-Type says which kind (PATCH-1 to PATCH-5, SSA-1). */
+export async function patchEndpoint(call: ApiCall): Promise<void> {
+  const { context, exchange, target } = call;
+  const type = patchTypeOf(exchange.header('content-type'), acceptedPatchTypes(target.def));
+  const options = parsePatchOptions(call.info.query, {
+    dialect: context.dialect,
+    isApply: type === 'apply',
+  });
+  const bytes = await exchange.body(context.limits.bodyBytesMax);
+  const written =
+    type === 'apply'
+      ? await applyWrite(call, { bytes, options })
+      : await patchWrite(call, { type, bytes, options });
+  await sendEntry(call, { status: written.created ? 201 : 200, entry: written.entry });
+}
+
+/** A patch of the current object; without a resourceVersion in it, races are retried (PATCH-4). */
+function patchWrite(
+  call: ApiCall,
+  patch: { type: Exclude<PatchType, 'apply'>; bytes: Buffer; options: PatchOptions },
+) {
+  const patcher = patcherFor(call, patch);
+  return updateObject(call.context.registry, {
+    target: call.target,
+    context: writeContext(call, patch.options),
+    transform: (current) => patcher(current as ApiObject),
+    record: true,
+    onAbsent: 'refuse',
+  });
+}
+
+/** Server-side apply: creates what is absent, merges what is there. */
+async function applyWrite(call: ApiCall, patch: { bytes: Buffer; options: PatchOptions }) {
+  const { registry } = call.context;
+  const { options } = patch;
+  const body: JsonObject = await applyBody(call, patch);
+  const manager = options.fieldManager as string;
+  return updateObject(registry, {
+    target: call.target,
+    context: writeContext(call, options),
+    transform: (live) =>
+      registry.fieldManager.applyPatch({
+        target: call.target,
+        live,
+        patch: body,
+        manager,
+        force: options.force,
+        nowMs: registry.clock.now(),
+      }),
+    record: false,
+    onAbsent: 'create',
+    beforeCreate: () => authorizeCreate(call),
+  });
+}

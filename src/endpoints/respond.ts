@@ -1,0 +1,91 @@
+import type { Exchange } from '../base/exchange.ts';
+import type { JsonObject } from '../base/json.ts';
+import type { Status, StatusDetails } from '../meta/status.ts';
+import { StatusError } from '../meta/status.ts';
+import { jsonIn, objectIn } from '../registry/object-codec.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import type { ApiCall } from './call.ts';
+import { encodeBytes, encodeValue, type Output } from './output.ts';
+
+/** Headers of an API answer: upstream's cache rule, the request's id, its warnings. */
+export function answerHeaders(
+  call: Pick<ApiCall, 'baseHeaders' | 'warnings'>,
+  contentType: string,
+): Record<string, string | readonly string[]> {
+  const headers: Record<string, string | readonly string[]> = {
+    ...call.baseHeaders,
+    'content-type': contentType,
+  };
+  if (call.warnings.length > 0) headers.warning = call.warnings.map(warningHeader);
+  return headers;
+}
+
+/** Longest text and sum of texts upstream lets into Warning headers, bytes. */
+const warningTextMax = 4096;
+
+/** `299 - "text"`, quoted as RFC 7234 wants, control characters dropped. */
+export function warningHeader(text: string): string {
+  const clean = Array.from(text)
+    .filter((character) => character >= ' ' && character !== '\u007f')
+    .join('')
+    .slice(0, warningTextMax);
+  const quoted = clean.replaceAll('\\', '\\\\').replaceAll('"', '\\"');
+  return `299 - "${Buffer.from(quoted, 'utf8').toString('latin1')}"`;
+}
+
+/** Answers with one object in the request's version and encoding. */
+export async function sendEntry(
+  call: ApiCall,
+  answer: { status: number; entry: Entry },
+): Promise<void> {
+  const { def, version } = call.target;
+  const json = jsonIn(def, version, answer.entry);
+  const body = await encodeBytes(call.output, json);
+  call.exchange.send({
+    status: answer.status,
+    headers: answerHeaders(call, call.output.mediaType),
+    body,
+  });
+}
+
+/** Answers with a decoded value (discovery, reviews, a scale). */
+export async function sendValue(
+  call: Pick<ApiCall, 'baseHeaders' | 'warnings' | 'exchange' | 'output'>,
+  answer: { status: number; value: JsonObject },
+): Promise<void> {
+  const body = await encodeValue(call.output, answer.value);
+  const headers = answerHeaders(call, call.output.mediaType);
+  call.exchange.send({ status: answer.status, headers, body });
+}
+
+/** Answers a failure: the Status itself, `Retry-After` where it has one (API-10, LIST-7). */
+export async function sendFailure(
+  call: { exchange: Exchange; output: Output; baseHeaders: Readonly<Record<string, string>> },
+  error: StatusError,
+): Promise<void> {
+  const body = await encodeValue(call.output, error.status as unknown as JsonObject);
+  const headers: Record<string, string> = {
+    ...call.baseHeaders,
+    'content-type': call.output.mediaType,
+  };
+  const retryAfter = error.status.details?.retryAfterSeconds;
+  if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter);
+  call.exchange.send({ status: error.code, headers, body });
+}
+
+/** The Status of a success without an object (deletions). */
+export function successStatus(details: StatusDetails, code: number): Status {
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    details,
+    ...(code === 200 ? {} : { code }),
+  };
+}
+
+/** The entry decoded in the request's version; the caller owns the copy. */
+export function decodedFor(call: ApiCall, entry: Entry): JsonObject {
+  return objectIn(call.target.def, call.target.version, entry);
+}

@@ -1,0 +1,23 @@
+import { updateObject } from '../registry/update.ts';
+import type { WriteOptions } from '../request/options.ts';
+import type { ApiCall } from './call.ts';
+import { decodeBody, decodeObject } from './decode-object.ts';
+import { sendEntry } from './respond.ts';
+import { authorizeCreate, writeContext } from './write-context.ts';
+
+/** PUT: replaces the object, or creates it where its kind allows (API-5). */
+export async function updateEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
+  const body = await decodeBody(call);
+  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  const { target } = call;
+  const mayCreate = target.def.strategy.allowCreateOnUpdate && target.subresource === '';
+  const { entry, created } = await updateObject(call.context.registry, {
+    target,
+    context: writeContext(call, options),
+    transform: () => structuredClone(object),
+    record: true,
+    onAbsent: mayCreate ? 'create' : 'refuse',
+    beforeCreate: () => authorizeCreate(call),
+  });
+  await sendEntry(call, { status: created ? 201 : 200, entry });
+}

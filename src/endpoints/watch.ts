@@ -1,0 +1,93 @@
+import type { ResponseStream } from '../base/exchange.ts';
+import { StatusError } from '../meta/status.ts';
+import type { ListOptions } from '../request/options.ts';
+import type { WatchEnd, WatchHandle, WatchSink } from '../watchcache/contract.ts';
+import type { ApiCall } from './call.ts';
+import { answerHeaders } from './respond.ts';
+import { filterOf, singleName } from './selection.ts';
+import { watchEncoding } from './watch-encoding.ts';
+
+/**
+ * Streams changes until the time is up, the client goes, or the server stops (WATCH-1 to WATCH-8).
+ * A failure to start is thrown, for the caller to answer as a Status.
+ */
+export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
+  const { context, exchange, target } = call;
+  const encoding = watchEncoding(call);
+  const sink = createSink({
+    open: () =>
+      exchange.stream({ status: 200, headers: answerHeaders(call, encoding.contentType) }),
+    errorFrame: encoding.errorFrame,
+  });
+  let handle: WatchHandle | undefined;
+  const stop = () => {
+    handle?.close();
+    sink.end({ type: 'shutdown' });
+  };
+  const shutdown = context.onShutdown(stop);
+  exchange.onAbort(() => {
+    shutdown.close();
+    handle?.close();
+  });
+  sink.onEnded(() => shutdown.close());
+  const name = singleName(call, options);
+  handle = await context.registry.caches.of(target.def).watch({
+    namespace: target.namespace,
+    ...(name === undefined ? {} : { name }),
+    resourceVersion: options.resourceVersion,
+    filter: filterOf(call, options),
+    allowBookmarks: options.allowWatchBookmarks,
+    sendInitialEvents: options.sendInitialEvents,
+    timeoutMs: watchTimeoutMs(call, options),
+    encoder: encoding.encoder,
+    sink,
+  });
+  sink.start();
+  if (exchange.aborted) handle.close();
+}
+
+/** `timeoutSeconds`, else a random time from the minimum to twice that, as upstream spreads it. */
+function watchTimeoutMs(call: ApiCall, options: ListOptions): number {
+  if (options.timeoutSeconds !== undefined && options.timeoutSeconds > 0) {
+    return options.timeoutSeconds * 1000;
+  }
+  return call.context.limits.minRequestTimeoutMs * (1 + Math.random());
+}
+
+interface StreamSink extends WatchSink {
+  /** Opens the stream if no frame has yet: the headers tell the client that the watch stands. */
+  start(): void;
+  onEnded(callback: () => void): void;
+}
+
+function createSink(options: {
+  open: () => ResponseStream;
+  errorFrame: (error: StatusError) => Buffer;
+}): StreamSink {
+  let stream: ResponseStream | undefined;
+  let ended = false;
+  let whenEnded: () => void = () => {};
+  const opened = () => {
+    stream ??= options.open();
+    return stream;
+  };
+  return {
+    start: () => {
+      if (!ended) opened();
+    },
+    write: (frames) => ended || opened().write(frames),
+    onDrain: (callback) => opened().onDrain(callback),
+    onEnded: (callback) => {
+      whenEnded = callback;
+    },
+    end(reason: WatchEnd) {
+      if (ended) return;
+      ended = true;
+      if (reason.type === 'error' && reason.error instanceof StatusError) {
+        opened().write(options.errorFrame(reason.error));
+      }
+      opened().end();
+      whenEnded();
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import type { Authenticate } from './authn/authentication.ts';
+import type { Authorization } from './authz/authorization.ts';
+import type { Exchange } from './base/exchange.ts';
+import { answerFailure } from './endpoints/failure.ts';
+import { type Admitted, dispatch } from './endpoints/dispatch.ts';
+import type { EndpointContext } from './endpoints/call.ts';
+import type { FlowControl } from './flowcontrol/in-flight.ts';
+import type { UserInfo } from './meta/types.ts';
+import { parseRequest } from './request/parse-request.ts';
+import type { RequestInfo } from './request/request-info.ts';
+import type { Attributes } from './authz/contract.ts';
+
+/** The gates a request passes. */
+export interface Gates {
+  readonly authenticate: Authenticate;
+  readonly flowControl: FlowControl;
+  readonly authorization: Authorization;
+}
+
+/**
+ * The path of one request, read downward: what it asks for, who asks, whether there is room,
+ * whether they may, then the endpoint. Each step gives what the next demands, so none can be left
+ * out. Every failure, whatever threw it, becomes one Status answer.
+ */
+export async function serve(
+  exchange: Exchange,
+  gates: Gates,
+  context: EndpointContext,
+): Promise<void> {
+  const baseHeaders = { 'audit-id': auditId(exchange), 'cache-control': 'no-cache, private' };
+  try {
+    const info = parseRequest(exchange.method, exchange.url);
+    const user = await gates.authenticate(exchange);
+    const place = gates.flowControl.enter({ info, user });
+    try {
+      const permit = await gates.authorization.authorize(attributesOf(info, user));
+      const admitted: Admitted = { context, exchange, info, user, permit, baseHeaders };
+      await dispatch(admitted);
+    } finally {
+      place.leave();
+    }
+  } catch (error) {
+    await answerFailure({ context, exchange, baseHeaders, error });
+  }
+}
+
+/** A client may name its request; anything but a short plain name is replaced (OPS-4). */
+function auditId(exchange: Exchange): string {
+  const given = exchange.header('audit-id');
+  return given !== undefined && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
+}
+
+function attributesOf(info: RequestInfo, user: UserInfo): Attributes {
+  const { verb, isResourceRequest, group, version, resource, subresource } = info;
+  const { namespace, name, path } = info;
+  return {
+    user,
+    verb,
+    isResourceRequest,
+    group,
+    version,
+    resource,
+    subresource,
+    namespace,
+    name,
+    path,
+  };
+}

@@ -1,0 +1,163 @@
+import { admissionChain, type AdmissionPlugin } from '../admission/chain.ts';
+import { namespaceLifecycle } from '../admission/namespace-lifecycle.ts';
+import type { Authorization } from '../authz/authorization.ts';
+import { builtinGroupOrder } from '../catalogue/builtin-groups.ts';
+import { type Catalogue, createCatalogue } from '../catalogue/catalogue.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import type { Dialect } from '../dialect.ts';
+import type { EndpointContext } from '../endpoints/call.ts';
+import { builtinKinds } from '../kinds/index.ts';
+import type { UserInfo } from '../meta/types.ts';
+import { indexOf } from '../registry/object-codec.ts';
+import { createCachePool, groupResourceOf, type Registry } from '../registry/registry.ts';
+import type { RequestInfo } from '../request/request-info.ts';
+import type { Store } from '../storage/contract.ts';
+import { createResourceCache } from '../watchcache/resource-cache.ts';
+import type { ServerConfig } from './config.ts';
+import { createFieldManager } from './field-manager.ts';
+import type { Health } from './health.ts';
+import { versionDocument } from './version.ts';
+
+/** The parts that requests work with, wired; shared by endpoints, hooks and controllers. */
+export interface Api {
+  readonly catalogue: Catalogue;
+  readonly registry: Registry;
+  readonly endpoints: EndpointContext;
+  /** Told once the gates exist: endpoints ask it for verbs behind the request's own. */
+  setAuthorization(authorization: Authorization): void;
+  /** Resolves when the caches that every request needs are loaded. */
+  informersReady(): Promise<void>;
+  customKindsReady(): Promise<void>;
+  createDefaultRoles(): Promise<void>;
+  /** Ends every watch cleanly. */
+  endStreams(): void;
+  close(): void;
+}
+
+export function createApi(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly store: Store;
+  readonly health: Health;
+}): Api {
+  const { config, dialect, store, health } = options;
+  const catalogue = createCatalogue(builtinKinds(dialect), {
+    groupOrder: builtinGroupOrder(dialect),
+  });
+  const registry = createRegistry({ config, dialect, store, catalogue });
+  const shutdown = createShutdownSignal();
+  let authorization: Authorization | undefined;
+  const endpoints: EndpointContext = {
+    registry,
+    catalogue,
+    dialect,
+    clock: config.clock,
+    logger: config.logger,
+    limits: config.limits,
+    compressResponses: config.compressResponses,
+    address: addressOf(config),
+    version: versionDocument(),
+    onShutdown: shutdown.subscribe,
+    plainPath: (path, query) => health.answer(path, query),
+    authorize: async (user, info, verb) => {
+      if (authorization === undefined) throw new Error('authorization is not set up');
+      return authorization.authorize(attributesFor(user, info, verb));
+    },
+  };
+  return {
+    catalogue,
+    registry,
+    endpoints,
+    setAuthorization: (made) => {
+      authorization = made;
+    },
+    informersReady: () => registry.caches.of(namespaceDef(catalogue)).ready(),
+    customKindsReady: async () => {},
+    createDefaultRoles: async () => {},
+    endStreams: shutdown.fire,
+    close: () => registry.caches.close(),
+  };
+}
+
+function createRegistry(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly store: Store;
+  readonly catalogue: Catalogue;
+}): Registry {
+  const { config, dialect, store, catalogue } = options;
+  const { clock, logger } = config;
+  const caches = createCachePool((def) =>
+    createResourceCache({
+      store,
+      prefix: def.storage.prefix,
+      namespaced: def.scope === 'Namespaced',
+      clock,
+      logger,
+      indexOf: (object) => indexOf(def.storage, object),
+      groupResource: groupResourceOf(def),
+      tokenVersion: `${dialect.group('meta')}/v1`,
+      historyMs: config.compactionIntervalMs === 0 ? 300_000 : config.compactionIntervalMs,
+    }),
+  );
+  const lifecycle = namespaceLifecycle({
+    dialect,
+    namespace: async (name) => {
+      const entry = await caches.of(namespaceDef(catalogue)).get(name, undefined);
+      return entry === undefined ? undefined : { terminating: entry.index.deleting === true };
+    },
+  });
+  const plugins: readonly AdmissionPlugin[] = [lifecycle];
+  return {
+    store,
+    clock,
+    caches,
+    fieldManager: createFieldManager(dialect),
+    admission: admissionChain(plugins),
+  };
+}
+
+function namespaceDef(catalogue: Catalogue): ResourceDef {
+  const found = catalogue.snapshot().find('', 'v1', 'namespaces');
+  if (found === undefined) throw new Error('the catalogue has no namespaces');
+  return found.def;
+}
+
+function addressOf(config: ServerConfig): string {
+  return `${config.advertiseAddress ?? config.listen.host}:${config.listen.port}`;
+}
+
+function attributesFor(user: UserInfo, info: RequestInfo, verb: string) {
+  const { group, version, resource, subresource, namespace, name, path } = info;
+  const isResourceRequest = info.isResourceRequest;
+  return {
+    user,
+    verb,
+    isResourceRequest,
+    group,
+    version,
+    resource,
+    subresource,
+    namespace,
+    name,
+    path,
+  };
+}
+
+/** A list of callbacks run once, when the server begins to end its streams. */
+function createShutdownSignal(): {
+  subscribe: (callback: () => void) => { close(): void };
+  fire: () => void;
+} {
+  const callbacks = new Set<() => void>();
+  return {
+    subscribe(callback) {
+      callbacks.add(callback);
+      return { close: () => callbacks.delete(callback) };
+    },
+    fire() {
+      for (const callback of [...callbacks]) callback();
+      callbacks.clear();
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import type { Clock } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
+import type { DialectName } from '../dialect.ts';
+
+export type AuthorizationMode = 'AlwaysAllow' | 'AlwaysDeny' | 'RBAC';
+
+/**
+ * Everything a server is started with, resolved: `flags.ts` makes it from the command line, a test
+ * or an embedding program by hand. Times in milliseconds.
+ */
+export interface ServerConfig {
+  readonly dialect: DialectName;
+  readonly listen: {
+    readonly host: string;
+    /** 0 takes a free port. */
+    readonly port: number;
+    readonly tls:
+      | { readonly certDir: string }
+      | { readonly certFile: string; readonly keyFile: string }
+      | 'plaintext';
+  };
+  /** The address clients are told in discovery; the listening one when absent. */
+  readonly advertiseAddress?: string;
+  readonly store: { readonly type: 'memory' } | { readonly type: 'embedded'; readonly directory: string };
+  readonly compactionIntervalMs: number;
+  readonly authentication: {
+    readonly anonymous: boolean;
+    readonly tokenFile?: string;
+    readonly clientCaFile?: string;
+    /** A token of `system:masters` for whoever starts the server. */
+    readonly adminToken?: string;
+  };
+  readonly authorizationModes: readonly AuthorizationMode[];
+  readonly limits: {
+    readonly bodyBytesMax: number;
+    readonly requestTimeoutMs: number;
+    readonly minRequestTimeoutMs: number;
+    readonly readsInFlightMax: number;
+    readonly writesInFlightMax: number;
+    readonly streamsPerConnectionMax?: number;
+  };
+  readonly livezGracePeriodMs: number;
+  readonly shutdownDelayMs: number;
+  readonly compressResponses: boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}

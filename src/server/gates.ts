@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { createAuthentication } from '../authn/authentication.ts';
+import { createClientCertificateAuthenticator } from '../authn/client-certificate.ts';
+import type { Authenticator } from '../authn/contract.ts';
+import { createStaticTokenAuthenticator } from '../authn/static-token.ts';
+import { parseTokenFile } from '../authn/token-file.ts';
+import type { Authorizer } from '../authz/contract.ts';
+import { createAuthorization } from '../authz/authorization.ts';
+import { alwaysAllow, alwaysDeny, createPrivilegedGroupAuthorizer } from '../authz/fixed.ts';
+import { createRbacAuthorizer } from '../authz/rbac-authorizer.ts';
+import type { Dialect } from '../dialect.ts';
+import { limitInFlight } from '../flowcontrol/in-flight.ts';
+import type { Gates } from '../pipeline.ts';
+import type { Api } from './api.ts';
+import type { ServerConfig } from './config.ts';
+import { openRbacSource } from './rbac-source.ts';
+
+/** Makes the gates of the pipeline from the configuration; `close` ends what they follow. */
+export async function createGates(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): Promise<Gates & { close(): void }> {
+  const { config, api } = options;
+  const { logger } = config;
+  const authenticate = createAuthentication({
+    authenticators: authenticators(config, options.dialect),
+    anonymous: config.authentication.anonymous,
+    onRejected: ({ authenticator, error }) =>
+      logger.debug(3, 'a credential was refused', { authenticator, error: String(error) }),
+  });
+  const chosen = await authorizers(options);
+  const authorization = createAuthorization({
+    authorizers: chosen.list,
+    onError: ({ authorizer, error }) =>
+      logger.error('an authorizer failed', { authorizer, error: String(error) }),
+  });
+  api.setAuthorization(authorization);
+  const flowControl = limitInFlight({
+    readOnlyMax: config.limits.readsInFlightMax,
+    mutatingMax: config.limits.writesInFlightMax,
+  });
+  return { authenticate, authorization, flowControl, close: chosen.close };
+}
+
+function authenticators(config: ServerConfig, dialect: Dialect): readonly Authenticator[] {
+  const { tokenFile, clientCaFile, adminToken } = config.authentication;
+  const list: Authenticator[] = [];
+  if (adminToken !== undefined) {
+    const user = { name: 'system:admin', uid: '', groups: ['system:masters'], extra: {} };
+    const entries = [{ token: adminToken, user }];
+    list.push(createStaticTokenAuthenticator({ name: 'admin', entries }));
+  }
+  if (clientCaFile !== undefined) {
+    const bundlePem = readFileSync(clientCaFile, 'utf8');
+    const { clock } = config;
+    list.push(createClientCertificateAuthenticator({ bundlePem, clock, dialect }));
+  }
+  if (tokenFile !== undefined) {
+    const text = readFileSync(tokenFile, 'utf8');
+    const warn = (message: string) => config.logger.warn(message);
+    const entries = parseTokenFile({ file: tokenFile, text, warn });
+    list.push(createStaticTokenAuthenticator({ name: 'token-file', entries }));
+  }
+  return list;
+}
+
+/** Members of `system:masters` are asked nothing; then the modes in the order given (AUTHZ-2, 10). */
+async function authorizers(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): Promise<{ list: readonly Authorizer[]; close: () => void }> {
+  const { config, dialect, api } = options;
+  const list: Authorizer[] = [createPrivilegedGroupAuthorizer()];
+  let close = () => {};
+  for (const mode of config.authorizationModes) {
+    if (mode === 'AlwaysAllow') list.push(alwaysAllow);
+    else if (mode === 'AlwaysDeny') list.push(alwaysDeny);
+    else {
+      const { caches } = api.registry;
+      const source = await openRbacSource({ caches, snapshot: api.catalogue.snapshot(), dialect });
+      const rbac = createRbacAuthorizer({ source, dialect });
+      close = () => rbac.stop();
+      list.push(rbac);
+    }
+  }
+  return { list, close };
+}

@@ -1,0 +1,134 @@
+import { dialectOf } from '../dialect.ts';
+import { serve } from '../pipeline.ts';
+import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { createApi } from './api.ts';
+import { ensureServingCertificates } from './certificates.ts';
+import type { ServerConfig } from './config.ts';
+import { startControllers } from './controllers.ts';
+import { createGates } from './gates.ts';
+import { createHealth } from './health.ts';
+import { openStore } from './open-store.ts';
+import { runStartHooks } from './start-hooks.ts';
+import { startCompactor } from '../storage/compactor.ts';
+
+/** A server that listens. */
+export interface RunningServer {
+  /** `https://127.0.0.1:6443`, without a slash at the end. */
+  readonly url: string;
+  /** The CA to trust, when the server made its own. */
+  readonly caPem: string | undefined;
+  /** Resolves when readyz would answer 200 for the first time. */
+  readonly ready: Promise<void>;
+  /**
+   * Stops as on SIGTERM (HEALTH-3): readyz fails, the delay passes, watches end, requests in flight
+   * finish, the store closes. Stopping twice is one stop.
+   */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a control plane: opens the store, makes certificates when none are given, wires the gates
+ * and endpoints, listens, then runs what belongs after the start. Rejects with a clear error when
+ * the store is locked or damaged, a file cannot be read, or the port is taken.
+ */
+export async function startServer(config: ServerConfig): Promise<RunningServer> {
+  const { clock, logger } = config;
+  const dialect = dialectOf(config.dialect);
+  const tls = servingTls(config);
+  const store = await openStore(config);
+  const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
+  const api = createApi({ config, dialect, store, health });
+  const gates = await createGates({ config, dialect, api });
+  const server = await listen(config, tls, (exchange) => {
+    void serve(exchange, gates, api.endpoints);
+  }).catch(async (error: unknown) => {
+    api.close();
+    await store.close();
+    throw error;
+  });
+  const url = urlOf(config, server);
+  const hooks = runStartHooks({ api, dialect, health });
+  const compactor = startCompactor({
+    store,
+    clock,
+    logger,
+    intervalMs: config.compactionIntervalMs,
+  });
+  const controllers = hooks.done.then(() => startControllers({ config, dialect, api }));
+  let stopping: Promise<void> | undefined;
+  const stop = async () => {
+    hooks.beginShutdown();
+    await pause(config, config.shutdownDelayMs);
+    await (await controllers.catch(() => undefined))?.close();
+    await server.drain({
+      timeoutMs: config.limits.requestTimeoutMs,
+      endStreams: api.endStreams,
+    });
+    compactor.stop();
+    gates.close();
+    api.close();
+    await store.close();
+  };
+  return {
+    url,
+    caPem: tls === 'plaintext' ? undefined : tls.caPem,
+    ready: hooks.done,
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+type Tls = (ServingTls & { readonly caPem?: string }) | 'plaintext';
+
+function servingTls(config: ServerConfig): Tls {
+  const { tls, host } = config.listen;
+  if (tls === 'plaintext') return tls;
+  if ('certFile' in tls) {
+    return { certificate: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) };
+  }
+  const listening = host === '0.0.0.0' || host === '::' ? [] : [host];
+  const advertised = config.advertiseAddress === undefined ? [] : [config.advertiseAddress];
+  const hosts = ['localhost', '127.0.0.1', '::1', hostname(), ...listening, ...advertised];
+  const made = ensureServingCertificates({
+    certDir: tls.certDir,
+    hosts: [...new Set(hosts)],
+    clock: config.clock,
+  });
+  return { certificate: made.certificatePem, key: made.keyPem, caPem: made.caPem };
+}
+
+function listen(
+  config: ServerConfig,
+  tls: Tls,
+  onExchange: Parameters<typeof startHttpServer>[0]['onExchange'],
+): Promise<HttpServer> {
+  const { limits, clock, logger } = config;
+  const { streamsPerConnectionMax } = limits;
+  return startHttpServer({
+    listen: { host: config.listen.host, port: config.listen.port, tls },
+    onExchange,
+    logger,
+    clock,
+    ...(streamsPerConnectionMax === undefined
+      ? {}
+      : { limits: { streamsPerConnectionMax } }),
+  });
+}
+
+function urlOf(config: ServerConfig, server: HttpServer): string {
+  const scheme = config.listen.tls === 'plaintext' ? 'http' : 'https';
+  const { host, port } = server.address;
+  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `${scheme}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}
+
+function pause(config: ServerConfig, delayMs: number): Promise<void> {
+  if (delayMs <= 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    config.clock.after(delayMs, resolve);
+  });
+}

@@ -1,0 +1,70 @@
+import type { Dialect } from '../dialect.ts';
+import type { Api } from './api.ts';
+import { createSystemNamespaces } from './bootstrap.ts';
+import type { Health } from './health.ts';
+
+/** Runs what belongs after the start, each hook with a health check of upstream's name (HEALTH-2). */
+export interface StartHooks {
+  /** All hooks have succeeded. */
+  readonly done: Promise<void>;
+  /** From here on readyz fails, so that no new traffic comes (HEALTH-3). */
+  beginShutdown(): void;
+}
+
+export function runStartHooks(options: {
+  readonly api: Api;
+  readonly dialect: Dialect;
+  readonly health: Health;
+}): StartHooks {
+  const { api, dialect, health } = options;
+  const { registry } = api;
+  const snapshot = () => api.catalogue.snapshot();
+  health.add({ name: dialect.storeCheck, run: () => registry.store.ping() });
+  const hooks: readonly [string, () => Promise<unknown>][] = [
+    ['generic-apiserver-start-informers', () => api.informersReady()],
+    ['crd-informer-synced', () => api.customKindsReady()],
+    [
+      'bootstrap-controller',
+      () => createSystemNamespaces({ registry, snapshot: snapshot(), dialect }),
+    ],
+    ['rbac/bootstrap-roles', () => api.createDefaultRoles()],
+  ];
+  const pending = hooks.map(([name, run]) => hook(health, name, run));
+  let shuttingDown = false;
+  health.add({ name: 'autoregister-completion', run: () => {} });
+  health.addReadyz({
+    name: 'shutdown',
+    run: () => {
+      if (shuttingDown) throw new Error('process is shutting down');
+    },
+  });
+  return {
+    done: Promise.all(pending).then(() => {}),
+    beginShutdown: () => {
+      shuttingDown = true;
+    },
+  };
+}
+
+function hook(health: Health, name: string, run: () => Promise<unknown>): Promise<void> {
+  let state: 'running' | 'done' | Error = 'running';
+  health.add(
+    {
+      name: `poststarthook/${name}`,
+      run: () => {
+        if (state === 'running') throw new Error('not finished');
+        if (state !== 'done') throw state;
+      },
+    },
+    { boot: true },
+  );
+  return run().then(
+    () => {
+      state = 'done';
+    },
+    (error: unknown) => {
+      state = error instanceof Error ? error : new Error(String(error));
+      throw state;
+    },
+  );
+}

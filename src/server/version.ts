@@ -1,0 +1,20 @@
+import type { JsonObject } from '../base/json.ts';
+
+/** The release of the API whose behaviour this server has. */
+export const apiRelease = { major: '1', minor: '32', patch: '0' } as const;
+
+/** What `/version` answers (API-11): clients compare major and minor with their own. */
+export function versionDocument(): JsonObject {
+  const { major, minor, patch } = apiRelease;
+  return {
+    major,
+    minor,
+    gitVersion: `v${major}.${minor}.${patch}+wheelhouse`,
+    gitCommit: '',
+    gitTreeState: 'clean',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: '',
+    compiler: 'node',
+    platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+  };
+}
