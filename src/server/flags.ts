@@ -1,0 +1,235 @@
+/**
+ * Reads the command line by a table of flags, in the manner users know from upstream: `--x value`,
+ * `--x=value`, `--x` and `--x=false` for booleans, comma lists, repeated flags. Knows no flag itself.
+ */
+
+/** A wrong command line; the message is one line for the user. */
+export class FlagError extends Error {}
+
+export type FlagType = 'string' | 'int' | 'bool' | 'duration' | 'list' | 'map';
+
+/** How sure users may be of a flag: upstream's stages, and `own` for ours. */
+export type FlagStage = 'stable' | 'beta' | 'alpha' | 'deprecated' | 'own';
+
+/** One flag. `default` is written as a user would write it. */
+export interface FlagDefinition {
+  readonly type: FlagType;
+  readonly default: string;
+  readonly help: string;
+  readonly stage?: FlagStage;
+  readonly group: string;
+  readonly shorthand?: string;
+}
+
+export type FlagTable = Readonly<Record<string, FlagDefinition>>;
+
+interface ValueTypes {
+  string: string;
+  int: number;
+  bool: boolean;
+  /** Milliseconds. */
+  duration: number;
+  list: readonly string[];
+  map: ReadonlyMap<string, string>;
+}
+
+export type FlagValues<Table extends FlagTable> = {
+  readonly [Name in keyof Table]: ValueTypes[Table[Name]['type']];
+};
+
+export interface ParsedFlags<Table extends FlagTable> {
+  readonly values: FlagValues<Table>;
+  /** Names given on the command line, for contradictions between them. */
+  readonly given: ReadonlySet<string>;
+  readonly help: boolean;
+  readonly version: boolean;
+}
+
+/** Reads `args` by `table`. Throws FlagError for what the table does not allow. */
+export function parseFlags<Table extends FlagTable>(
+  table: Table,
+  args: readonly string[],
+): ParsedFlags<Table> {
+  const texts = new Map<string, string[]>();
+  const seen = { help: false, version: false };
+  let rest: readonly string[] = args;
+  while (rest.length > 0) {
+    const taken = takeFlag(table, rest);
+    rest = rest.slice(taken.used);
+    if (taken.name === 'help' || taken.name === 'version') seen[taken.name] = true;
+    else texts.set(taken.name, [...(texts.get(taken.name) ?? []), taken.text]);
+  }
+  const values: Record<string, unknown> = {};
+  for (const [name, definition] of Object.entries(table)) {
+    const written = texts.get(name);
+    values[name] = readValue({ name, definition, texts: written ?? defaultTexts(definition) });
+  }
+  return { values: values as FlagValues<Table>, given: new Set(texts.keys()), ...seen };
+}
+
+function defaultTexts(definition: FlagDefinition): string[] {
+  return definition.default === '' && isPlural(definition) ? [] : [definition.default];
+}
+
+function isPlural(definition: FlagDefinition): boolean {
+  return definition.type === 'list' || definition.type === 'map';
+}
+
+interface Taken {
+  readonly name: string;
+  readonly text: string;
+  /** Arguments used up. */
+  readonly used: number;
+}
+
+function takeFlag(table: FlagTable, args: readonly string[]): Taken {
+  const [arg = '', next] = args;
+  if (!arg.startsWith('-') || arg === '-' || arg === '--') {
+    throw new FlagError(`unknown argument: ${JSON.stringify(arg)}`);
+  }
+  if (!arg.startsWith('--')) return takeShorthand(table, args);
+  const equals = arg.indexOf('=');
+  const name = (equals < 0 ? arg.slice(2) : arg.slice(2, equals)).replaceAll('_', '-');
+  if (name === 'help' || name === 'version') return { name, text: '', used: 1 };
+  const definition = Object.hasOwn(table, name) ? table[name] : undefined;
+  if (definition === undefined) throw new FlagError(`unknown flag: --${name}`);
+  if (equals >= 0) return { name, text: arg.slice(equals + 1), used: 1 };
+  if (definition.type === 'bool') return { name, text: 'true', used: 1 };
+  if (next === undefined) throw new FlagError(`flag needs an argument: --${name}`);
+  return { name, text: next, used: 2 };
+}
+
+/** `-v 4`, `-v=4`, `-v4`, `-h`. */
+function takeShorthand(table: FlagTable, args: readonly string[]): Taken {
+  const [arg = '', next] = args;
+  const letter = arg.charAt(1);
+  if (letter === 'h') return { name: 'help', text: '', used: 1 };
+  const entry = Object.entries(table).find(([, { shorthand }]) => shorthand === letter);
+  if (entry === undefined) {
+    throw new FlagError(`unknown shorthand flag: ${quote(letter)} in ${arg}`);
+  }
+  const [name] = entry;
+  const attached = arg.slice(2).replace(/^=/, '');
+  if (attached !== '') return { name, text: attached, used: 1 };
+  if (next === undefined) throw new FlagError(`flag needs an argument: ${quote(letter)} in ${arg}`);
+  return { name, text: next, used: 2 };
+}
+
+function quote(letter: string): string {
+  return `'${letter}'`;
+}
+
+function readValue(options: {
+  name: string;
+  definition: FlagDefinition;
+  texts: readonly string[];
+}): unknown {
+  const { name, definition, texts } = options;
+  const items = texts.flatMap((text) => (text === '' ? [] : text.split(',')));
+  const last = texts.at(-1) ?? '';
+  try {
+    switch (definition.type) {
+      case 'string':
+        return last;
+      case 'int':
+        return parseInteger(last);
+      case 'bool':
+        return parseBoolean(last);
+      case 'duration':
+        return parseDuration(last);
+      case 'list':
+        return Object.freeze(items);
+      case 'map':
+        return new Map(items.map(parsePair));
+    }
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    const argument = JSON.stringify(isPlural(definition) ? texts.join(',') : last);
+    throw new FlagError(`invalid argument ${argument} for "--${name}" flag: ${error.message}`);
+  }
+}
+
+function parseInteger(text: string): number {
+  const value = Number(text);
+  if (!/^[+-]?\d+$/.test(text) || !Number.isSafeInteger(value)) {
+    throw new FlagError(`${JSON.stringify(text)} is not an integer`);
+  }
+  return value;
+}
+
+const trueTexts = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
+const falseTexts = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
+
+/** What upstream takes for a boolean. */
+export function parseBoolean(text: string): boolean {
+  if (trueTexts.has(text)) return true;
+  if (falseTexts.has(text)) return false;
+  throw new FlagError(`${JSON.stringify(text)} is not a boolean`);
+}
+
+/** `a=b`; a name alone is `a=true`, as runtime-config has it. */
+function parsePair(item: string): [string, string] {
+  const equals = item.indexOf('=');
+  const name = (equals < 0 ? item : item.slice(0, equals)).trim();
+  if (name === '') throw new FlagError(`malformed pair, expect string=value: ${item}`);
+  return [name, equals < 0 ? 'true' : item.slice(equals + 1).trim()];
+}
+
+const unitMs: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** Milliseconds of a duration in Go's notation: `1h`, `5m0s`, `300ms`, `1.5h`, `0`. */
+export function parseDuration(text: string): number {
+  const unsigned = text.replace(/^[+-]/, '');
+  if (unsigned === '0') return 0;
+  const part = /(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)/y;
+  let total = 0;
+  while (part.lastIndex < unsigned.length) {
+    const match = part.exec(unsigned);
+    if (match === null) break;
+    total += Number(match[1]) * (unitMs[match[2] ?? ''] ?? Number.NaN);
+    if (part.lastIndex === unsigned.length) return text.startsWith('-') ? -total : total;
+  }
+  throw new FlagError(`${JSON.stringify(text)} is not a duration such as 300ms, 5m0s or 1h`);
+}
+
+/** The table for people, in groups, with stage and default of every flag (VER-7). */
+export function describeFlags(table: FlagTable): string {
+  const groups = new Map<string, string[]>();
+  for (const [name, definition] of Object.entries(table)) {
+    const lines = groups.get(definition.group) ?? [];
+    lines.push(describeFlag(name, definition));
+    groups.set(definition.group, lines);
+  }
+  return [...groups].map(([group, lines]) => `${group} flags:\n\n${lines.join('')}`).join('\n');
+}
+
+function describeFlag(name: string, definition: FlagDefinition): string {
+  const { type, shorthand, help, default: initial, stage = 'stable' } = definition;
+  const short = shorthand === undefined ? '      ' : `  -${shorthand}, `;
+  const kind = type === 'bool' ? '' : ` ${type}`;
+  const stageNote = stage === 'stable' ? '' : `${stage.toUpperCase()} - `;
+  const text = `${stageNote}${help} (default ${initial === '' ? 'none' : initial})`;
+  return `${short}--${name}${kind}\n${wrap(text)}`;
+}
+
+function wrap(text: string): string {
+  const indent = ' '.repeat(16);
+  let lines = '';
+  let line = '';
+  for (const word of text.split(' ')) {
+    if (line.length + word.length > 80) {
+      lines += `${indent}${line.trimEnd()}\n`;
+      line = '';
+    }
+    line += `${word} `;
+  }
+  return `${lines}${indent}${line.trimEnd()}\n`;
+}
