@@ -3,9 +3,9 @@ import { FakeClock } from '../base/clock.ts';
 import { StatusError } from '../meta/status.ts';
 import { decodeContinue, encodeContinue } from '../storage/continue-token.ts';
 import type { Store } from '../storage/contract.ts';
+import { createMemoryStore } from '../storage/memory/memory-store.ts';
 import type { ListRequest, ListResult, ResourceCache } from './contract.ts';
 import type { ResourceCacheOptions } from './resource-cache.ts';
-import { createMemoryStore } from './stub-store.ts';
 import { openCache, putWidget, removeWidget, settle, tokenVersion } from './testing.ts';
 
 interface Setup {

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import { FakeClock } from '../base/clock.ts';
 import type { StatusError } from '../meta/status.ts';
 import type { Store } from '../storage/contract.ts';
+import { createMemoryStore } from '../storage/memory/memory-store.ts';
 import type { EntryChange, EntryFilter, ResourceCache, WatchSpec } from './contract.ts';
 import type { ResourceCacheOptions } from './resource-cache.ts';
-import { createMemoryStore } from './stub-store.ts';
 import { openCache, putWidget, removeWidget, settle, TestReader, watchSpec } from './testing.ts';
 
 interface Setup {
