@@ -1,0 +1,78 @@
+import type { JsonObject, JsonValue } from '../base/json.ts';
+import { pathReader } from './crd-path.ts';
+import type { CrdColumn } from './crd-shape.ts';
+import type { ColumnDef } from './resource-def.ts';
+
+/** Time from a timestamp to now as tables print it (`5m3s`). */
+export type PrintAge = (timestamp: string, nowMs: number) => string;
+
+const nameColumn: ColumnDef = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  description: 'Name must be unique within a namespace.',
+  priority: 0,
+  cell: (object) => {
+    const { metadata } = object as { metadata?: { name?: string } };
+    return metadata?.name ?? '';
+  },
+};
+
+const ageColumn: CrdColumn = {
+  name: 'Age',
+  type: 'date',
+  description: 'Time since the object was created.',
+  jsonPath: '.metadata.creationTimestamp',
+};
+
+/** A version's columns (CODEC-5): the name, then those it declares, or the age if it declares none. */
+export function columnsOf(
+  declared: readonly CrdColumn[] | undefined,
+  printAge: PrintAge,
+): readonly ColumnDef[] {
+  const columns = declared === undefined || declared.length === 0 ? [ageColumn] : declared;
+  return [nameColumn, ...columns.map((column) => columnOf(column, printAge))];
+}
+
+function columnOf(column: CrdColumn, printAge: PrintAge): ColumnDef {
+  const path = column.jsonPath;
+  const read = pathReader(path);
+  const standard = `Custom resource definition column (in JSONPath format): ${path}`;
+  const given = column.description ?? '';
+  return {
+    name: column.name,
+    type: column.type,
+    format: column.format ?? '',
+    description: given === '' ? standard : given,
+    priority: column.priority ?? 0,
+    cell: (object: JsonObject, nowMs: number) => {
+      const value = read?.(object);
+      return value === undefined || value === null
+        ? null
+        : cellOf(column.type, value, (timestamp) => printAge(timestamp, nowMs));
+    },
+  };
+}
+
+function cellOf(
+  type: string,
+  value: JsonValue,
+  printAge: (timestamp: string) => string,
+): JsonValue {
+  switch (type) {
+    case 'string':
+      return typeof value === 'object' ? JSON.stringify(value) : String(value);
+    case 'integer':
+      if (typeof value === 'bigint') return value;
+      return typeof value === 'number' ? Math.trunc(value) : null;
+    case 'number':
+      return typeof value === 'number' || typeof value === 'bigint' ? value : null;
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null;
+    case 'date':
+      if (typeof value !== 'string') return null;
+      return Number.isNaN(Date.parse(value)) ? '<invalid>' : printAge(value);
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,264 @@
+import { isObject, type JsonObject, type JsonValue, jsonEqual, member } from '../base/json.ts';
+import { type EmbeddedRules, validateEmbedded } from '../engines/schema/embedded.ts';
+import { validateUniqueness } from '../engines/schema/list-uniqueness.ts';
+import { resolved, type Schema } from '../engines/schema/schema.ts';
+import { validate } from '../engines/schema/validate.ts';
+import { type FieldError, invalid } from '../meta/field-error.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { CrdScale } from './crd-shape.ts';
+import type { Strategy, StrategyContext } from './resource-def.ts';
+
+/** Runs the CEL rules of a schema; a later engine makes them. Errors come last, as upstream's do. */
+export type RuleValidator = (
+  object: ApiObject,
+  old: ApiObject | undefined,
+) => readonly FieldError[];
+
+/** Compiles the rules (`x-kubernetes-validations`) of a schema that was accepted; undefined: none. */
+export type RuleCompiler = (schema: Schema) => RuleValidator | undefined;
+
+/** What the rules of one version work with. */
+export interface VersionRules {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly schema: Schema;
+  readonly hasStatus: boolean;
+  readonly scale: CrdScale | undefined;
+  readonly embedded: EmbeddedRules;
+  readonly rules: RuleValidator | undefined;
+}
+
+/** The rules judge in the version of the request; the registry says which that is. */
+export interface VersionedContext extends StrategyContext {
+  readonly version?: string;
+}
+
+type RulesOf = (context: VersionedContext) => VersionRules;
+
+/** The strategy of a custom kind. `rulesOf` finds the rules of the request's version. */
+export function customStrategy(
+  rulesOf: RulesOf,
+  parts: {
+    readonly hasStatus: boolean;
+    readonly validateName: Strategy['validateName'];
+    readonly qualifiedName: (name: string) => readonly string[];
+    readonly standardFinalizers: readonly string[];
+  },
+): Strategy {
+  return {
+    validateName: parts.validateName,
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: false,
+    hasStatus: parts.hasStatus,
+    deleteAnswers: 'status',
+    ...(parts.hasStatus ? { resetFields: { '': ['status'], status: ['spec'] } } : {}),
+    prepareForCreate: (context, object) => {
+      if (rulesOf(context).hasStatus) delete object['status'];
+      object.metadata.generation = 1;
+    },
+    prepareForUpdate: (context, object, old) => {
+      if (context.subresource === 'status') keepAllButStatus(object, old);
+      else prepareMain(rulesOf(context), object, old);
+    },
+    validateCreate: (context, object) => validateNew(rulesOf(context), object),
+    validateUpdate: (context, object, old) => {
+      const rules = rulesOf(context);
+      if (context.subresource === 'status') return validateStatusChange(rules, object, old);
+      return validateChange(rules, object, old);
+    },
+    warnings: (object, old) => finalizerWarnings(object, old, parts),
+  };
+}
+
+function prepareMain(rules: VersionRules, object: ApiObject, old: ApiObject): void {
+  if (rules.hasStatus) {
+    const status = old['status'];
+    if (status === undefined) delete object['status'];
+    else object['status'] = status;
+  }
+  if (jsonEqual(withoutMeta(object), withoutMeta(old))) return;
+  object.metadata.generation = (old.metadata.generation ?? 0) + 1;
+}
+
+/** apiVersion is left out: it says which version was asked for, not what changed. */
+function withoutMeta(object: ApiObject): JsonObject {
+  const { metadata, apiVersion, ...rest } = object;
+  return rest;
+}
+
+function keepAllButStatus(object: ApiObject, old: ApiObject): void {
+  const { status } = object;
+  const { managedFields } = object.metadata;
+  for (const name of Object.keys(object)) {
+    if (name !== 'metadata' && name !== 'apiVersion' && name !== 'kind') delete object[name];
+  }
+  for (const name of Object.keys(old)) {
+    if (name !== 'metadata' && name !== 'apiVersion' && name !== 'kind') object[name] = old[name];
+  }
+  object.metadata = { ...old.metadata };
+  if (managedFields === undefined) delete object.metadata.managedFields;
+  else object.metadata.managedFields = managedFields;
+  if (status === undefined) delete object['status'];
+  else object['status'] = status;
+}
+
+function validateTypeMeta(rules: VersionRules, object: ApiObject): readonly FieldError[] {
+  if (object.kind !== rules.kind) {
+    return [invalid('kind', object.kind, `must be ${rules.kind}`)];
+  }
+  return [];
+}
+
+function validateNew(rules: VersionRules, object: ApiObject): readonly FieldError[] {
+  const wrongType = validateTypeMeta(rules, object);
+  if (wrongType.length > 0) return wrongType;
+  const errors = [
+    ...validate(rules.schema)(object),
+    ...scaleErrors(rules.scale, object),
+    ...validateEmbedded(rules.schema, object, rules.embedded),
+    ...validateUniqueness(rules.schema, object),
+  ];
+  return withRules(rules, errors, { object, old: undefined });
+}
+
+function validateChange(
+  rules: VersionRules,
+  object: ApiObject,
+  old: ApiObject,
+): readonly FieldError[] {
+  const wrongType = validateTypeMeta(rules, object);
+  if (wrongType.length > 0) return wrongType;
+  const wasUnique = validateUniqueness(rules.schema, old).length === 0;
+  const errors = [
+    ...validate(rules.schema)(object, { old }),
+    ...scaleErrors(rules.scale, object),
+    ...validateEmbedded(rules.schema, object, rules.embedded),
+    ...(wasUnique ? validateUniqueness(rules.schema, object) : []),
+  ];
+  return withRules(rules, errors, { object, old });
+}
+
+/** Only `status` is judged, and all of it: there is no ratcheting on this endpoint upstream. */
+function validateStatusChange(
+  rules: VersionRules,
+  object: ApiObject,
+  old: ApiObject,
+): readonly FieldError[] {
+  const wrongType = validateTypeMeta(rules, object);
+  if (wrongType.length > 0) return wrongType;
+  const schema = resolved(rules.schema).properties?.get('status')?.schema;
+  const status = object['status'];
+  const errors: FieldError[] = [];
+  if (schema !== undefined && status !== undefined) {
+    errors.push(...validate(schema)(status, { prefix: 'status' }));
+  }
+  errors.push(...statusScaleErrors(rules.scale, object));
+  const repeated = validateUniqueness(rules.schema, object);
+  if (repeated.length > 0 && validateUniqueness(rules.schema, old).length === 0) {
+    errors.push(...repeated);
+  }
+  return withRules(rules, errors, { object, old });
+}
+
+const blocking: ReadonlySet<FieldError['type']> = new Set([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+]);
+const unchecked =
+  'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation';
+
+/** Rules see only objects of the right shape; others are told that they were not asked. */
+function withRules(
+  rules: VersionRules,
+  errors: readonly FieldError[],
+  change: { object: ApiObject; old: ApiObject | undefined },
+): readonly FieldError[] {
+  if (errors.some((error) => blocking.has(error.type))) {
+    return [...errors, invalid('<nil>', 'null', unchecked)];
+  }
+  if (rules.rules === undefined) return errors;
+  return [...errors, ...rules.rules(change.object, change.old)];
+}
+
+const replicasMax = 2 ** 31 - 1;
+
+function scaleErrors(scale: CrdScale | undefined, object: ApiObject): FieldError[] {
+  if (scale === undefined) return [];
+  return [...replicaErrors(scale.specReplicasPath, object), ...statusScaleErrors(scale, object)];
+}
+
+function statusScaleErrors(scale: CrdScale | undefined, object: ApiObject): FieldError[] {
+  if (scale === undefined) return [];
+  const errors = replicaErrors(scale.statusReplicasPath, object);
+  const path = scale.labelSelectorPath ?? '';
+  if (path === '') return errors;
+  const selector = valueAt(object, path);
+  if (selector !== undefined && typeof selector !== 'string') {
+    errors.push(invalid(path, '', accessorError(path, selector, 'string')));
+  }
+  return errors;
+}
+
+function replicaErrors(path: string, object: ApiObject): FieldError[] {
+  const replicas = valueAt(object, path);
+  if (replicas === undefined) return [];
+  if (typeof replicas !== 'number' || !Number.isInteger(replicas)) {
+    return [invalid(path, 0, accessorError(path, replicas, 'int64'))];
+  }
+  if (replicas < 0) return [invalid(path, replicas, 'should be a non-negative integer')];
+  if (replicas > replicasMax) {
+    return [invalid(path, replicas, `should be less than or equal to ${replicasMax}`)];
+  }
+  return [];
+}
+
+/** The value at a simple path (`.spec.replicas`); undefined where it leads nowhere. */
+export function valueAt(object: JsonObject, path: string): JsonValue | undefined {
+  let value: JsonValue | undefined = object;
+  for (const name of path.replace(/^\./, '').split('.')) {
+    value = isObject(value) ? member(value, name) : undefined;
+  }
+  return value;
+}
+
+function accessorError(path: string, value: JsonValue, want: string): string {
+  const got = Array.isArray(value)
+    ? '[]interface {}'
+    : value === null
+      ? '<nil>'
+      : typeof value === 'object'
+        ? 'map[string]interface {}'
+        : goTypes[typeof value];
+  const shown = typeof value === 'object' ? '<nil>' : String(value);
+  return `${path} accessor error: ${shown} is of the type ${got}, expected ${want}`;
+}
+
+const goTypes: Readonly<Record<string, string>> = {
+  boolean: 'bool',
+  number: 'float64',
+  bigint: 'int64',
+  string: 'string',
+};
+
+function finalizerWarnings(
+  object: ApiObject,
+  old: ApiObject | undefined,
+  parts: {
+    readonly qualifiedName: (name: string) => readonly string[];
+    readonly standardFinalizers: readonly string[];
+  },
+): readonly string[] {
+  const before = new Set(old?.metadata.finalizers ?? []);
+  const added = [...new Set(object.metadata.finalizers ?? [])].filter((one) => !before.has(one));
+  return added.sort().flatMap((name) => {
+    const at = `metadata.finalizers: ${JSON.stringify(name)}`;
+    const warnings = parts.qualifiedName(name).map((message) => `${at}: ${message}`);
+    if (name.includes('/') || parts.standardFinalizers.includes(name)) return warnings;
+    const path = name.includes('.') ? ' including a path (/)' : '';
+    const why = 'to avoid accidental conflicts with other finalizer writers';
+    return [...warnings, `${at}: prefer a domain-qualified finalizer name${path} ${why}`];
+  });
+}

@@ -1,0 +1,214 @@
+import type { JsonObject } from '../base/json.ts';
+import { decodeCustom } from '../engines/schema/custom-object.ts';
+import type { EmbeddedRules } from '../engines/schema/embedded.ts';
+import { schemaFromOpenApi } from '../engines/schema/from-openapi.ts';
+import type { Schema } from '../engines/schema/schema.ts';
+import type { ApiObject } from '../meta/types.ts';
+import { apiVersionOf } from '../meta/types.ts';
+import { compareVersions } from './catalogue.ts';
+import { columnsOf, type PrintAge } from './crd-columns.ts';
+import { pathReader } from './crd-path.ts';
+import type { Crd, CrdNames, CrdScale, CrdVersion } from './crd-shape.ts';
+import { customStrategy, type RuleCompiler, type VersionRules } from './crd-strategy.ts';
+import {
+  type ResourceDef,
+  type StorageDef,
+  type SubresourceDef,
+  standardVerbs,
+  type VersionDef,
+} from './resource-def.ts';
+
+/** What other rooms put into a custom kind's entry. */
+export interface CustomKindDeps {
+  readonly embedded: EmbeddedRules;
+  /** A DNS subdomain: how names of custom objects are judged. */
+  readonly validateName: (name: string) => readonly string[];
+  readonly qualifiedName: (name: string) => readonly string[];
+  /** Finalizers without a domain that need no warning. */
+  readonly standardFinalizers: readonly string[];
+  readonly printAge: PrintAge;
+  /** Absent: rules are kept but not run. */
+  readonly compileRules?: RuleCompiler;
+}
+
+/** A version of a custom kind, with the decoder its objects need in place of `decodeTyped`. */
+export interface CustomVersionDef extends VersionDef {
+  /**
+   * Defaults, prunes and coerces a body in place; gives the paths of unknown members. Throws
+   * `DecodeError` or `EmbeddedError` for metadata of the wrong type.
+   */
+  readonly decode: (object: JsonObject) => string[];
+  readonly scale?: CrdScale;
+  readonly hasStatus: boolean;
+}
+
+export interface CustomResourceDef extends ResourceDef {
+  readonly custom: { readonly crdName: string };
+  readonly versions: readonly CustomVersionDef[];
+}
+
+/**
+ * The catalogue entry of a CustomResourceDefinition whose names were accepted: the same form as a
+ * built-in kind's (CRD-1). Versions stand in order of preference; unserved ones stay, for storage.
+ */
+export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
+  const names = namesOf(crd);
+  const { group } = crd.spec;
+  const versions = [...crd.spec.versions]
+    .sort((one, other) => compareVersions(one.name, other.name))
+    .map((version) => versionOf(crd, { version, names, deps }));
+  const rules = new Map(
+    versions.map((version) => [version.version, rulesOf(version, deps, names)]),
+  );
+  const stored = crd.spec.versions.find((version) => version.storage)?.name ?? '';
+  const storedRules = rules.get(stored);
+  const hasStatus = versions.some((version) => version.hasStatus);
+  return {
+    group,
+    resource: names.plural,
+    singular: names.singular ?? '',
+    kind: names.kind,
+    listKind: names.listKind ?? `${names.kind}List`,
+    shortNames: names.shortNames ?? [],
+    categories: names.categories ?? [],
+    scope: crd.spec.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
+    verbs: standardVerbs,
+    versions: versions.map((version) => version),
+    storage: storageOf(crd, { names, stored }),
+    strategy: {
+      ...customStrategy(
+        (context) => {
+          const found = rules.get(context.version ?? stored) ?? storedRules;
+          if (found === undefined) throw new Error(`${crd.metadata.name} stores no version`);
+          return found;
+        },
+        { ...deps, hasStatus },
+      ),
+      ...fieldLabelsOf(crd),
+    },
+    subresources: subresourcesOf(versions, { group, names, stored }),
+    custom: { crdName: crd.metadata.name ?? '' },
+  };
+}
+
+/** The accepted names, or those asked for while nothing was decided. */
+function namesOf(crd: Crd): CrdNames {
+  const accepted = crd.status?.acceptedNames;
+  return accepted !== undefined && accepted.plural !== '' ? accepted : crd.spec.names;
+}
+
+function versionOf(
+  crd: Crd,
+  parts: { version: CrdVersion; names: CrdNames; deps: CustomKindDeps },
+): CustomVersionDef & { readonly apiVersion: string } {
+  const { version, names, deps } = parts;
+  const schema = versionSchema(version);
+  const scale = version.subresources?.scale;
+  const warning = deprecationWarning(crd, version, names);
+  return {
+    version: version.name,
+    apiVersion: apiVersionOf({ group: crd.spec.group, version: version.name }),
+    served: version.served,
+    schema,
+    columns: columnsOf(version.additionalPrinterColumns, deps.printAge),
+    decode: decodeCustom(schema, deps.embedded),
+    hasStatus: version.subresources?.status !== undefined,
+    ...(scale === undefined ? {} : { scale }),
+    ...(warning === undefined ? {} : { deprecationWarning: warning }),
+  };
+}
+
+/** A definition without a schema keeps everything (none is accepted any more, but old ones stay). */
+function versionSchema(version: CrdVersion): Schema {
+  const props = version.schema?.openAPIV3Schema;
+  if (props === undefined) return { type: 'object', preserveUnknownFields: true };
+  return schemaFromOpenApi(props);
+}
+
+function rulesOf(
+  version: CustomVersionDef & { readonly apiVersion: string },
+  deps: CustomKindDeps,
+  names: CrdNames,
+): VersionRules {
+  return {
+    apiVersion: version.apiVersion,
+    kind: names.kind,
+    schema: version.schema,
+    hasStatus: version.hasStatus,
+    scale: version.scale,
+    embedded: deps.embedded,
+    rules: deps.compileRules?.(version.schema),
+  };
+}
+
+function deprecationWarning(crd: Crd, version: CrdVersion, names: CrdNames): string | undefined {
+  if (version.deprecated !== true) return undefined;
+  if (version.deprecationWarning !== undefined) return version.deprecationWarning;
+  const { group } = crd.spec;
+  const better = crd.spec.versions
+    .filter((one) => one.served && one.deprecated !== true)
+    .filter((one) => compareVersions(version.name, one.name) > 0)
+    .sort((one, other) => compareVersions(one.name, other.name))[0];
+  const text = `${group}/${version.name} ${names.kind} is deprecated`;
+  return better === undefined ? text : `${text}; use ${group}/${better.name} ${names.kind}`;
+}
+
+function storageOf(crd: Crd, parts: { names: CrdNames; stored: string }): StorageDef {
+  const { group } = crd.spec;
+  const version = crd.spec.versions.find((one) => one.name === parts.stored);
+  const fields = (version?.selectableFields ?? []).map(
+    ({ jsonPath }) => [labelOf(jsonPath), pathReader(jsonPath)] as const,
+  );
+  return {
+    prefix: `/registry/${group}/${parts.names.plural}/`,
+    apiVersion: apiVersionOf({ group, version: parts.stored }),
+    kind: parts.names.kind,
+    ...(fields.length === 0 ? {} : { fieldsOf: (object: ApiObject) => selectable(object, fields) }),
+  };
+}
+
+type FieldReader = readonly [label: string, read: ReturnType<typeof pathReader>];
+
+function selectable(object: ApiObject, fields: readonly FieldReader[]): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const [label, read] of fields) {
+    const value = read?.(object);
+    values[label] = value === undefined || value === null ? '' : String(value);
+  }
+  return values;
+}
+
+/** `.spec.color` -> `spec.color`. */
+function labelOf(jsonPath: string): string {
+  return jsonPath.replace(/^\./, '');
+}
+
+function fieldLabelsOf(crd: Crd): Pick<ResourceDef['strategy'], 'fieldLabels'> {
+  const labels: Record<string, Record<string, string>> = {};
+  for (const version of crd.spec.versions) {
+    const paths = (version.selectableFields ?? []).map((one) => labelOf(one.jsonPath));
+    if (paths.length > 0) labels[version.name] = Object.fromEntries(paths.map((one) => [one, one]));
+  }
+  return Object.keys(labels).length === 0 ? {} : { fieldLabels: labels };
+}
+
+function subresourcesOf(
+  versions: readonly CustomVersionDef[],
+  parts: { group: string; names: CrdNames; stored: string },
+): readonly SubresourceDef[] {
+  const verbs = ['get', 'patch', 'update'] as const;
+  const { group, names, stored } = parts;
+  const subresources: SubresourceDef[] = [];
+  if (versions.some((version) => version.hasStatus)) {
+    subresources.push({
+      name: 'status',
+      verbs,
+      kind: { group, version: stored, kind: names.kind },
+    });
+  }
+  if (versions.some((version) => version.scale !== undefined)) {
+    const kind = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
+    subresources.push({ name: 'scale', verbs, kind });
+  }
+  return subresources;
+}
