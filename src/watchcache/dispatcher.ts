@@ -28,7 +28,7 @@ export interface DispatcherOptions {
   /** Runs a task soon, after what is at hand: changes that come together are sent together. */
   readonly defer: (task: () => void) => void;
   readonly bookmarkMs: number;
-  /** A watcher further behind than this is cut off (WATCH-7). */
+  /** A watcher that falls further behind than this is cut off (WATCH-7). */
   readonly lagChangesMax: number;
   readonly lagBytesMax: number;
   /** In [0, 1): spreads bookmarks over time. */
@@ -81,6 +81,7 @@ export class Dispatcher {
   begin(watcher: Watcher, state: Initial | CatchingUp): void {
     moveWatcher(watcher, { type: 'begin', state });
     if (watcher.state.type === 'ended') return;
+    watcher.handicap = this.#lag(state.position);
     this.#behind.add(watcher);
     this.#step(watcher);
   }
@@ -272,6 +273,7 @@ export class Dispatcher {
     this.flush();
     if (watcher.state.type !== 'catchingUp') return;
     moveWatcher(watcher, { type: 'caughtUp' });
+    watcher.handicap = { changes: 0, bytes: 0 };
     this.#behind.delete(watcher);
     this.#audience.add(watcher);
   }
@@ -281,12 +283,18 @@ export class Dispatcher {
     for (const watcher of this.#behind) {
       const position = heldPosition(watcher.state);
       if (position === undefined) continue;
-      const lost = position < window.start;
-      const far = window.end - position > lagChangesMax;
-      if (lost || far || window.bytesAt(window.end) - window.bytesAt(position) > lagBytesMax) {
-        this.end(watcher, { type: 'slow' });
-      }
+      const lag = this.#lag(position);
+      const { changes, bytes } = watcher.handicap;
+      const far = lag.changes - changes > lagChangesMax || lag.bytes - bytes > lagBytesMax;
+      if (far || position < window.start) this.end(watcher, { type: 'slow' });
     }
+  }
+
+  #lag(position: number): { changes: number; bytes: number } {
+    const { window } = this.#options;
+    const kept = Math.max(position, window.start);
+    const bytes = window.bytesAt(window.end) - window.bytesAt(kept);
+    return { changes: window.end - position, bytes };
   }
 
   #timeOut(watcher: Watcher): void {

@@ -1,3 +1,4 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import { type LeafSpan, leafSpans, orderedMapValues } from '../base/ordered-map.ts';
 import { encodeContinue } from '../storage/continue-token.ts';
 import type { Revision } from '../storage/contract.ts';
@@ -20,8 +21,11 @@ export interface ListSource {
 
 const comma = Buffer.from(',');
 
-/** Cuts the answer to a list out of a snapshot; pure. */
-export function listSnapshot(source: ListSource, request: ListRequest): ListResult {
+/** So many entries are filtered before other work gets its turn. */
+const turnEntries = 10_000;
+
+/** Cuts the answer to a list out of a snapshot; a promise only when a filter has much to look at. */
+export function listSnapshot(source: ListSource, request: ListRequest): MaybePromise<ListResult> {
   const { snapshot, namespaced, start } = source;
   const scope = { namespace: request.namespace, name: request.name };
   const range = scopeRange(snapshot, {
@@ -46,27 +50,65 @@ export function listSnapshot(source: ListSource, request: ListRequest): ListResu
   };
 }
 
+interface Filtering {
+  readonly request: ListRequest;
+  readonly range: { readonly from: number; readonly to: number };
+  readonly filter: EntryFilter;
+}
+
 /**
  * The limit counts what passed the filter; the token stands behind the last entry looked at, and
  * there is one whenever entries are left to look at, as upstream (LIST-2).
  */
-function filteredList(
-  source: ListSource,
-  options: {
-    request: ListRequest;
-    range: { from: number; to: number };
-    filter: EntryFilter;
-  },
-): ListResult {
-  const { request, range, filter } = options;
-  const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Infinity;
+function filteredList(source: ListSource, filtering: Filtering): MaybePromise<ListResult> {
+  const { from, to } = filtering.range;
   const found: Entry[] = [];
-  let position = range.from;
-  for (const entry of orderedMapValues(source.snapshot, range)) {
-    if (found.length >= limit) break;
-    position += 1;
-    if (filter(entry.index)) found.push(entry);
+  if (to - from > turnEntries) return filterInTurns(source, filtering, found);
+  const position = filterSome(source, filtering, { found, from, to });
+  return filteredResult(source, filtering, { found, position });
+}
+
+/** A long list is filtered bit by bit: the snapshot does not change meanwhile. */
+async function filterInTurns(
+  source: ListSource,
+  filtering: Filtering,
+  found: Entry[],
+): Promise<ListResult> {
+  const { to } = filtering.range;
+  let position = filtering.range.from;
+  while (position < to) {
+    const end = Math.min(to, position + turnEntries);
+    position = filterSome(source, filtering, { found, from: position, to: end });
+    if (position < end) break;
+    await new Promise<void>((resolve) => setImmediate(resolve));
   }
+  return filteredResult(source, filtering, { found, position });
+}
+
+/** Adds what passes to `found` until that is full; gives the position behind the last looked at. */
+function filterSome(
+  source: ListSource,
+  { request, filter }: Filtering,
+  part: { readonly found: Entry[]; readonly from: number; readonly to: number },
+): number {
+  const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Infinity;
+  let position = part.from;
+  for (const { leaf, from, to } of leafSpans(source.snapshot, part)) {
+    for (let i = from; i < to; i++) {
+      if (part.found.length >= limit) return position;
+      position += 1;
+      const entry = leaf.values[i] as Entry;
+      if (filter(entry.index)) part.found.push(entry);
+    }
+  }
+  return position;
+}
+
+function filteredResult(
+  source: ListSource,
+  { request, range }: Filtering,
+  { found, position }: { found: readonly Entry[]; position: number },
+): ListResult {
   const more = position < range.to;
   return {
     revision: source.revision,

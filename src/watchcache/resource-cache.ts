@@ -4,6 +4,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import { orderedMapGet } from '../base/ordered-map.ts';
 import {
   expired,
+  internalError,
   StatusError,
   serviceUnavailable,
   tooLargeResourceVersion,
@@ -255,7 +256,7 @@ class StoreBackedCache implements ResourceCache {
   #answer(
     at: { plan: ListPlan; snapshot: Snapshot; revision: Revision },
     request: ListRequest,
-  ): ListResult {
+  ): MaybePromise<ListResult> {
     const { plan, snapshot, revision } = at;
     const { namespaced, tokenVersion } = this.#options;
     const memoise = snapshot === this.#follower.window?.current;
@@ -275,8 +276,10 @@ class StoreBackedCache implements ResourceCache {
       if (state === undefined) dispatcher.end(watcher, { type: 'shutdown' });
       else dispatcher.begin(watcher, state);
     } catch (error) {
-      const shown = error instanceof StatusError ? error : shuttingDown();
-      dispatcher.end(watcher, { type: 'error', error: shown });
+      const known = error instanceof StatusError;
+      if (!known) this.#options.logger.error('a watch cannot start', { error: String(error) });
+      const status = known ? error : internalError('the watch cannot be started', error);
+      dispatcher.end(watcher, { type: 'error', error: status });
     }
   }
 

@@ -1,0 +1,184 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from '../base/clock.ts';
+import { type Store, StoreError, type WatchRequest } from '../storage/contract.ts';
+import { createMemoryStore } from '../storage/memory/memory-store.ts';
+import type { EntryChange } from './contract.ts';
+import {
+  openCache,
+  prefix,
+  putWidget,
+  removeWidget,
+  settle,
+  TestReader,
+  watchSpec,
+} from './testing.ts';
+
+interface Flaky {
+  readonly store: Store;
+  /** What the next ranges fail with. */
+  rangeFails: StoreError | undefined;
+  /** Ends the watches that are open. */
+  cut(reason: StoreError): void;
+}
+
+function unavailable(): StoreError {
+  return new StoreError({ code: 'unavailable', message: 'no connection' });
+}
+
+/** A store whose connection can be cut. */
+function flakyStore(): Flaky {
+  const inner = createMemoryStore();
+  const open = new Set<{ request: WatchRequest; close: () => void }>();
+  const flaky: Flaky = {
+    rangeFails: undefined,
+    cut(reason) {
+      for (const watch of open) {
+        open.delete(watch);
+        watch.close();
+        watch.request.onEnd(reason);
+      }
+    },
+    store: {
+      ...boundTo(inner),
+      async range(request) {
+        if (flaky.rangeFails !== undefined) throw flaky.rangeFails;
+        return inner.range(request);
+      },
+      async watch(request) {
+        const watch = await inner.watch(request);
+        open.add({ request, close: () => watch.close() });
+        return watch;
+      },
+    },
+  };
+  return flaky;
+}
+
+function boundTo(inner: Store): Store {
+  return {
+    currentRevision: () => inner.currentRevision(),
+    compactRevision: () => inner.compactRevision(),
+    get: (key, at) => inner.get(key, at),
+    range: (request) => inner.range(request),
+    put: (request) => inner.put(request),
+    delete: (request) => inner.delete(request),
+    watch: (request) => inner.watch(request),
+    compact: (revision) => inner.compact(revision),
+    ping: () => inner.ping(),
+    sizeBytes: () => inner.sizeBytes(),
+    backup: (path) => inner.backup(path),
+    close: () => inner.close(),
+  };
+}
+
+test('a store that is not there yet is asked again', async () => {
+  const flaky = flakyStore();
+  const clock = new FakeClock();
+  await putWidget(flaky.store, { namespace: 'a', name: 'x' });
+  flaky.rangeFails = unavailable();
+  const cache = openCache(flaky.store, clock);
+  const early = cache.get('a/x', undefined);
+  await settle();
+  flaky.rangeFails = undefined;
+  clock.advance(1000);
+  await cache.ready();
+  expect((await early)?.revision).toBe(1);
+});
+
+test('a cut connection is taken up again where it broke, and watches live on', async () => {
+  const flaky = flakyStore();
+  const clock = new FakeClock();
+  const cache = openCache(flaky.store, clock);
+  await cache.ready();
+  const reader = new TestReader();
+  await cache.watch(watchSpec(reader));
+  flaky.cut(unavailable());
+  await putWidget(flaky.store, { namespace: 'a', name: 'x' });
+  const late = cache.list({
+    namespace: '',
+    resourceVersion: undefined,
+    resourceVersionMatch: undefined,
+    limit: undefined,
+    continueToken: undefined,
+    filter: undefined,
+  });
+  expect(late).toBeInstanceOf(Promise);
+  clock.advance(1000);
+  expect((await late).count).toBe(1);
+  await settle();
+  expect(reader.short).toEqual(['ADDED a/x@1']);
+});
+
+test('lost history is loaded anew: watches end, subscribers learn what changed', async () => {
+  const flaky = flakyStore();
+  const { store } = flaky;
+  const clock = new FakeClock();
+  await putWidget(store, { namespace: 'a', name: 'gone' });
+  await putWidget(store, { namespace: 'a', name: 'same' });
+  const cache = openCache(store, clock);
+  await cache.ready();
+  const seen: EntryChange[] = [];
+  cache.subscribe((change) => seen.push(change));
+  const reader = new TestReader();
+  await cache.watch(watchSpec(reader));
+  flaky.cut(new StoreError({ code: 'compacted', message: 'too old' }));
+  await removeWidget(store, 'a/gone');
+  await putWidget(store, { namespace: 'a', name: 'new' });
+  await store.compact(4);
+  clock.advance(1000);
+  await settle();
+  expect(reader.ended).toEqual({ type: 'shutdown' });
+  expect(seen.map(({ previous, current }) => [previous?.key, current?.key])).toEqual([
+    ['a/gone', undefined],
+    [undefined, 'a/new'],
+  ]);
+  expect(cache.peek('a/new')?.revision).toBe(4);
+});
+
+test('a damaged record is left out and does not take the others with it', async () => {
+  const store = createMemoryStore();
+  await store.put({ key: `${prefix}a/bad`, value: Buffer.from('\0\x01'), expect: 0 });
+  await putWidget(store, { namespace: 'a', name: 'good' });
+  const cache = openCache(store, new FakeClock());
+  await cache.ready();
+  expect(cache.peek('a/bad')).toBeUndefined();
+  expect(cache.peek('a/good')?.revision).toBe(2);
+});
+
+test('a long load and a long filtered list give way to other work, and are right', async () => {
+  const store = createMemoryStore();
+  const total = 12_000;
+  for (let i = 0; i < total; i++) {
+    await putWidget(store, { namespace: 'a', name: `n${i}`, team: i % 100 === 0 ? 'red' : 'blue' });
+  }
+  const cache = openCache(store, new FakeClock());
+  await cache.ready();
+  const list = cache.list({
+    namespace: '',
+    resourceVersion: undefined,
+    resourceVersionMatch: undefined,
+    limit: undefined,
+    continueToken: undefined,
+    filter: (index) => index.labels.team === 'red',
+  });
+  expect(list).toBeInstanceOf(Promise);
+  await putWidget(store, { namespace: 'a', name: 'n100', team: 'blue' });
+  expect((await list).count).toBe(total / 100);
+  expect((await list).revision).toBe(total);
+});
+
+test('a resume from far back is not taken for a slow reader', async () => {
+  const store = createMemoryStore();
+  const cache = openCache(store, new FakeClock(), { watchLagChangesMax: 10 });
+  await cache.ready();
+  for (let i = 0; i < 50; i++) await putWidget(store, { namespace: 'a', name: 'x', value: i });
+  const reader = new TestReader();
+  reader.pause();
+  await cache.watch(watchSpec(reader, { resourceVersion: '1' }));
+  await putWidget(store, { namespace: 'a', name: 'x', value: 99 });
+  await settle();
+  expect(reader.ended).toBeUndefined();
+  reader.resume();
+  await settle();
+  expect(reader.events).toHaveLength(50);
+});
