@@ -44,21 +44,15 @@ export const serverFlags = {
   'insecure-port': {
     group: 'Secure serving',
     type: 'int',
-    default: '0',
+    default: '-1',
     stage: 'own',
-    help: 'A port for plain HTTP on 127.0.0.1, with the same authentication and authorization as HTTPS. 0 is off.',
+    help: 'Serve plain HTTP on this port of 127.0.0.1 instead of HTTPS, with the same authentication and authorization. 0 takes any free port, -1 is off.',
   },
   'advertise-address': {
     group: 'Generic',
     type: 'string',
     default: '',
     help: 'The IP address at which others reach the server; a name of the serving certificate. The bind address when empty.',
-  },
-  'external-hostname': {
-    group: 'Generic',
-    type: 'string',
-    default: '',
-    help: 'The host name for URLs that the server writes; a name of the serving certificate.',
   },
   'request-timeout': {
     group: 'Generic',
@@ -109,12 +103,6 @@ export const serverFlags = {
     default: '',
     help: 'Pairs Gate=true or Gate=false that switch features.',
   },
-  'runtime-config': {
-    group: 'Generic',
-    type: 'map',
-    default: '',
-    help: 'Pairs that switch APIs: <group>/<version>, <group>/<version>/<resource>, api/all, api/ga, api/beta, api/alpha, each =true or =false.',
-  },
   dialect: {
     group: 'Generic',
     type: 'string',
@@ -142,24 +130,6 @@ export const serverFlags = {
     default: '5m0s',
     help: 'How much history is kept for watches and consistent lists. 0 keeps all.',
   },
-  'event-ttl': {
-    group: 'Storage',
-    type: 'duration',
-    default: '1h0m0s',
-    help: 'How long Events are kept.',
-  },
-  'watch-cache': {
-    group: 'Storage',
-    type: 'bool',
-    default: 'true',
-    help: 'Serve lists and watches from memory.',
-  },
-  'default-watch-cache-size': {
-    group: 'Storage',
-    type: 'int',
-    default: '100',
-    help: 'Events kept at least for each resource, for watches that begin in the past.',
-  },
   'anonymous-auth': {
     group: 'Authentication',
     type: 'bool',
@@ -177,36 +147,6 @@ export const serverFlags = {
     type: 'string',
     default: '',
     help: 'CSV file of bearer tokens: token,user,uid,"group1,group2".',
-  },
-  'service-account-issuer': {
-    group: 'Authentication',
-    type: 'list',
-    default: '',
-    help: 'Issuers of service account tokens; the first one signs, all are accepted.',
-  },
-  'service-account-key-file': {
-    group: 'Authentication',
-    type: 'list',
-    default: '',
-    help: 'Files with keys (RSA or ECDSA, public or private) that verify service account tokens.',
-  },
-  'service-account-signing-key-file': {
-    group: 'Authentication',
-    type: 'string',
-    default: '',
-    help: 'File with the private key that signs service account tokens. One is made in --data-dir when empty.',
-  },
-  'service-account-lookup': {
-    group: 'Authentication',
-    type: 'bool',
-    default: 'true',
-    help: 'Refuse tokens whose service account, or object they are bound to, is gone.',
-  },
-  'api-audiences': {
-    group: 'Authentication',
-    type: 'list',
-    default: '',
-    help: 'Audiences the server accepts in service account tokens. The issuers when empty.',
   },
   'authorization-mode': {
     group: 'Authorization',

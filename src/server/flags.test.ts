@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { describeFlags, type FlagTable, parseDuration, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
-import { defaultOptions, readOptions } from './options.ts';
+import { readOptions, type ServerOptions } from './options.ts';
 
 const table = {
   name: { group: 'g', type: 'string', default: 'x', help: 'h' },
@@ -57,20 +57,37 @@ test.each(['', '5', 's', '1d', '1h 2m', '1h2'])('%j is no duration', (text) => {
   expect(() => parseDuration(text)).toThrow('is not a duration');
 });
 
+function configOf(args: readonly string[]): ServerOptions['config'] {
+  const outcome = readOptions(args);
+  if (outcome.kind !== 'options') throw new Error(outcome.kind);
+  return outcome.options.config;
+}
+
 describe('the options of the server', () => {
   test('have the defaults of upstream', () => {
-    expect(defaultOptions()).toMatchObject({
+    expect(configOf([])).toMatchObject({
       dialect: 'svc',
-      securePort: 6443,
-      historyRetentionMs: 300_000,
-      eventTtlMs: 3_600_000,
-      requestsInFlightMax: 400,
+      listen: { host: '0.0.0.0', port: 6443, tls: { certDir: 'wheelhouse-data/certificates' } },
+      store: { type: 'embedded', directory: 'wheelhouse-data/store' },
+      compactionIntervalMs: 300_000,
+      limits: { readsInFlightMax: 400, writesInFlightMax: 200, bodyBytesMax: 3 * 1024 * 1024 },
       authorizationModes: ['AlwaysAllow'],
-      anonymousAuth: true,
-      certDir: 'wheelhouse-data/certificates',
-      servingHosts: ['localhost', '127.0.0.1', '::1'],
-      requestBodyBytesMax: 3 * 1024 * 1024,
+      authentication: { anonymous: true },
+      compressResponses: true,
     });
+  });
+
+  test('plain HTTP is on loopback, and only when asked for', () => {
+    expect(configOf(['--insecure-port=0']).listen).toEqual({
+      host: '127.0.0.1',
+      port: 0,
+      tls: 'plaintext',
+    });
+  });
+
+  test('a feature gate', () => {
+    const { compressResponses } = configOf(['--feature-gates=APIResponseCompression=false']);
+    expect(compressResponses).toBe(false);
   });
 
   test.each([
@@ -82,15 +99,16 @@ describe('the options of the server', () => {
     ['--storage-backend=x', 'is not one of embedded, memory'],
     ['--secure-port=70000', 'must be between 0 and 65535'],
     ['--max-requests-inflight=-1', 'can not be negative value'],
-    ['--event-ttl=0', 'must be greater than 0'],
-    ['--insecure-port=6443', 'must differ'],
+    ['--request-timeout=0', 'must be greater than 0'],
     ['--bind-address=nowhere', 'is not an IP address'],
-    ['--feature-gates=A=x', 'invalid value of A=x in --feature-gates'],
-  ])('%s is refused', (flag, message) => {
-    expect(() => readOptions([flag])).toThrow(message);
+    ['--feature-gates=A=true', 'unrecognized feature gate: A'],
+    ['--feature-gates=APIResponseCompression=x', 'invalid value of APIResponseCompression=x'],
+    ['--insecure-port=8080 --secure-port=1', '--secure-port contradicts it'],
+  ])('%s is refused', (flags, message) => {
+    expect(() => readOptions(flags.split(' '))).toThrow(message);
   });
 
-  test('help and version win over nothing else being wrong', () => {
+  test('help and version', () => {
     expect(readOptions(['--help'])).toEqual({ kind: 'help' });
     expect(readOptions(['--version'])).toEqual({ kind: 'version' });
   });

@@ -1,0 +1,103 @@
+import { systemClock } from './base/clock.ts';
+import type { Logger } from './base/log.ts';
+import { writeAdminKubeconfig } from './server/admin-kubeconfig.ts';
+import { ensureAdminToken, ensureDataDirectory } from './server/data-directory.ts';
+import { describeFlags, FlagError } from './server/flags.ts';
+import { serverFlags } from './server/flags-table.ts';
+import { createLogger } from './server/logging.ts';
+import { readOptions, type ServerOptions } from './server/options.ts';
+import type { RunningServer } from './server/server.ts';
+import { apiRelease } from './server/version.ts';
+
+const usage = `Wheelhouse: a control-plane API server.
+
+Usage:
+  wheelhouse serve [flags]    start the server
+  wheelhouse version          print the version
+
+`;
+
+/** Runs the program's command line; gives the exit code once there is nothing more to do. */
+export async function main(args: readonly string[]): Promise<number> {
+  const [command, ...rest] = args;
+  try {
+    if (command === 'serve') return await serve(rest);
+    if (command === 'version' || command === '--version') return printVersion();
+    if (command === undefined || command === 'help' || command === '--help' || command === '-h') {
+      process.stdout.write(usage);
+      return 0;
+    }
+    throw new FlagError(`unknown command: ${JSON.stringify(command)}`);
+  } catch (error) {
+    process.stderr.write(`error: ${firstLine(error)}\n`);
+    return 1;
+  }
+}
+
+async function serve(args: readonly string[]): Promise<number> {
+  const outcome = readOptions(args);
+  if (outcome.kind === 'version') return printVersion();
+  if (outcome.kind === 'help') {
+    process.stdout.write(`${usage}${describeFlags(serverFlags)}`);
+    return 0;
+  }
+  const { options } = outcome;
+  const { verbosity } = options;
+  const logger = createLogger({ verbosity, sink: process.stderr, clock: systemClock });
+  const stopAsked = signalled(logger);
+  const running = await start(options, logger);
+  await Promise.race([running.ready, stopAsked]);
+  logger.info('ready', { url: running.url, uptimeMs: Math.round(process.uptime() * 1000) });
+  await stopAsked;
+  await running.stop();
+  logger.info('stopped');
+  return 0;
+}
+
+async function start(options: ServerOptions, logger: Logger): Promise<RunningServer> {
+  const { dataDir, adminKubeconfig, config } = options;
+  ensureDataDirectory(dataDir);
+  const token = ensureAdminToken(dataDir);
+  const { startServer } = await import('./server/server.ts');
+  const running = await startServer({
+    ...config,
+    authentication: { ...config.authentication, adminToken: token },
+    clock: systemClock,
+    logger,
+  });
+  writeAdminKubeconfig({
+    path: adminKubeconfig,
+    server: running.url,
+    ...(running.caPem === undefined ? {} : { caPem: running.caPem }),
+    credential: { token },
+    context: 'wheelhouse',
+  });
+  logger.info('listening', { url: running.url, adminKubeconfig });
+  return running;
+}
+
+/** Resolves at the first signal to stop; a second one ends the process at once. */
+function signalled(logger: Logger): Promise<void> {
+  return new Promise((resolve) => {
+    let asked = false;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (asked) process.exit(130);
+      asked = true;
+      logger.info('stopping', { signal });
+      resolve();
+    };
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+  });
+}
+
+function printVersion(): number {
+  const { major, minor, patch } = apiRelease;
+  process.stdout.write(`Wheelhouse, serving the API of v${major}.${minor}.${patch}\n`);
+  return 0;
+}
+
+function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.split('\n', 1)[0] ?? '';
+}

@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeFileAtomically } from './certificates-files.ts';
+
+/**
+ * Makes the data directory, readable by its owner alone. Throws the host's error when it cannot.
+ */
+export function ensureDataDirectory(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+}
+
+const tokenBytes = 32;
+
+/**
+ * The administrator's token, made once per data directory (`admin.token`, 0600) so that a
+ * kubeconfig written by an earlier start stays good.
+ */
+export function ensureAdminToken(dataDir: string): string {
+  const path = join(dataDir, 'admin.token');
+  try {
+    const kept = readFileSync(path, 'utf8').trim();
+    if (kept.length >= tokenBytes) return kept;
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+  }
+  const made = randomBytes(tokenBytes).toString('base64url');
+  writeFileAtomically({ path, text: `${made}\n`, mode: 0o600 });
+  return made;
+}
