@@ -105,6 +105,7 @@ export class Dispatcher {
     this.#watchers.delete(watcher);
     for (const timer of watcher.timers) timer.stop();
     watcher.timers.clear();
+    watcher.whenEnded?.();
     return true;
   }
 

@@ -90,19 +90,19 @@ export class Follower {
   }
 
   async #extend(window: ChangeWindow, revision: Revision): Promise<void> {
-    const { limits, clock, logger } = this.#options;
+    const { limits, clock } = this.#options;
     const release = window.hold();
     try {
       const eventsMax = Math.floor(limits.changesMax / 2);
       const range = { after: revision, upTo: window.floor, eventsMax };
       const events = await readEvents(this.#options, range);
-      const { snapshot } = await loadSnapshot(this.#options, revision);
+      const known = window.current;
+      const { snapshot } = await loadSnapshot(this.#options, { at: revision, known });
       const changes = replay(this.#options, { snapshot, events, at: clock.monotonic() });
       window.prepend({ revision, snapshot, changes });
     } catch (error) {
+      if (!(error instanceof StoreError) || error.code !== 'compacted') throw error;
       this.#lostBefore = Math.max(this.#lostBefore, revision);
-      const lost = error instanceof StoreError && error.code === 'compacted';
-      if (!lost) logger.warn('older history cannot be read', { error: String(error) });
     } finally {
       release();
     }
@@ -131,7 +131,7 @@ export class Follower {
   }
 
   async #load(): Promise<void> {
-    const { snapshot, revision } = await loadSnapshot(this.#options, undefined);
+    const { snapshot, revision } = await loadSnapshot(this.#options);
     if (this.#closed) return;
     const before = this.#window?.current;
     const { limits, onLost, onLoaded } = this.#options;

@@ -30,10 +30,16 @@ export class Freshness {
     this.check();
   }
 
-  /** True once `revision` is reached, at once and without a promise if it is; false after the time. */
+  /**
+   * True once `revision` is reached, at once and without a promise if it is; false after the time,
+   * or when who waits has gone: `onCancel` is given the function to call then.
+   */
   waitFor(
     revision: Revision,
-    options: { readonly timeoutMs: number | undefined },
+    options: {
+      readonly timeoutMs: number | undefined;
+      readonly onCancel?: (cancel: () => void) => void;
+    },
   ): MaybePromise<boolean> {
     if (this.#progress() >= revision) return true;
     return new Promise((resolve) => {
@@ -51,6 +57,7 @@ export class Freshness {
         },
       };
       this.#waiters.add(waiter);
+      options.onCancel?.(() => waiter.settle(false));
       this.check();
     });
   }

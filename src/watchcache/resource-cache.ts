@@ -109,7 +109,10 @@ class StoreBackedCache implements ResourceCache {
     });
     this.#historic = new HistoricSnapshots({
       clock: options.clock,
-      load: async (revision) => (await loadSnapshot(options, revision)).snapshot,
+      load: async (revision) => {
+        const known = this.#follower.window?.current;
+        return (await loadSnapshot(options, { at: revision, known })).snapshot;
+      },
     });
     this.#follower.start();
   }
@@ -289,7 +292,7 @@ class StoreBackedCache implements ResourceCache {
   ): Promise<Initial | CatchingUp | undefined> {
     const { spec } = watcher;
     const { sendInitialEvents, resourceVersion } = spec;
-    if (revision > 0 && sendInitialEvents !== true) return this.#startAfter(revision);
+    if (revision > 0 && sendInitialEvents !== true) return this.#startAfter(watcher, revision);
     const unset = resourceVersion === undefined || resourceVersion === '';
     if (unset) await this.#reach({ type: 'newest' });
     else if (revision > 0) await this.#await(revision, resourceVersion);
@@ -302,8 +305,13 @@ class StoreBackedCache implements ResourceCache {
     return { type: 'initial', snapshot: window.current, sent: 0, position };
   }
 
-  async #startAfter(revision: Revision): Promise<CatchingUp | undefined> {
-    const reached = await this.#follower.freshness.waitFor(revision, { timeoutMs: undefined });
+  async #startAfter(watcher: Watcher, revision: Revision): Promise<CatchingUp | undefined> {
+    const reached = await this.#follower.freshness.waitFor(revision, {
+      timeoutMs: undefined,
+      onCancel: (cancel) => {
+        watcher.whenEnded = cancel;
+      },
+    });
     if (!reached) return undefined;
     const position = await this.#follower.positionAfter(revision);
     if (position !== undefined) return { type: 'catchingUp', position };

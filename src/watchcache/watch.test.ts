@@ -5,7 +5,16 @@ import type { Store } from '../storage/contract.ts';
 import { createMemoryStore } from '../storage/memory/memory-store.ts';
 import type { EntryChange, EntryFilter, ResourceCache, WatchSpec } from './contract.ts';
 import type { ResourceCacheOptions } from './resource-cache.ts';
-import { openCache, putWidget, removeWidget, settle, TestReader, watchSpec } from './testing.ts';
+import {
+  openCache,
+  prefix,
+  putWidget,
+  removeWidget,
+  settle,
+  TestReader,
+  watchSpec,
+  widget,
+} from './testing.ts';
 
 interface Setup {
   readonly store: Store;
@@ -140,6 +149,37 @@ test('a version from the future is waited for in silence', async () => {
   for (let i = 0; i < 4; i++) await putWidget(store, { namespace: 'a', name: 'x', value: i });
   await settle();
   expect(reader.short).toEqual(['MODIFIED a/x@6', 'MODIFIED a/x@7']);
+});
+
+test('a watch that has gone no longer waits for its version', async () => {
+  const { cache, store } = await setup();
+  const reader = new TestReader();
+  const spec = watchSpec(reader, { resourceVersion: '18446744073709551615' });
+  const handle = await cache.watch(spec);
+  handle.close();
+  await putWidget(store, { namespace: 'a', name: 'x', value: 1 });
+  await settle();
+  expect([reader.short, reader.ended]).toEqual([[], undefined]);
+});
+
+test('watches of cluster-scoped objects, all and by name', async () => {
+  const store = createMemoryStore();
+  const cache = openCache(store, new FakeClock(), { namespaced: false });
+  await cache.ready();
+  const put = async (name: string) => {
+    const value = Buffer.from(JSON.stringify(widget({ namespace: '', name })));
+    await store.put({ key: prefix + name, value, expect: 0 });
+  };
+  await put('node-1');
+  await put('node-2');
+  const all = await open(cache);
+  const one = await open(cache, { name: 'node-1' });
+  const later = await open(cache, { name: 'node-3', resourceVersion: '2' });
+  await put('node-3');
+  await settle();
+  expect(all.short).toEqual(['ADDED /node-1@1', 'ADDED /node-2@2', 'ADDED /node-3@3']);
+  expect(one.short).toEqual(['ADDED /node-1@1']);
+  expect(later.short).toEqual(['ADDED /node-3@3']);
 });
 
 test('initial events end with the annotated bookmark, then the stream goes on', async () => {

@@ -25,6 +25,8 @@ export interface Watcher {
   readonly frameKeys: Readonly<Record<WatchEventType, string>>;
   readonly timers: Set<Timer>;
   state: WatcherState;
+  /** Called once when it ends, whoever ends it. */
+  whenEnded: (() => void) | undefined;
   /** How far behind it was when it began, which is not held against it. */
   handicap: { readonly changes: number; readonly bytes: number };
   /** Revision of the initial events, when a bookmark must mark their end (WATCH-5). */
@@ -40,6 +42,7 @@ export function makeWatcher(spec: WatchSpec, namespaced: boolean): Watcher {
     frameKeys: { ADDED: `ADDED ${key}`, MODIFIED: `MODIFIED ${key}`, DELETED: `DELETED ${key}` },
     timers: new Set(),
     state: { type: 'waiting' },
+    whenEnded: undefined,
     handicap: { changes: 0, bytes: 0 },
     initialEnd: undefined,
   };
