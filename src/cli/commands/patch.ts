@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs';
+import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { jsonEqual } from '../../base/json.ts';
+import { parseYaml } from '../../client/yaml.ts';
+import type { Command } from '../command.ts';
+import { ContextError } from '../errors.ts';
+import { CliError } from '../io.ts';
+import { loadManifests, manifestFlags } from '../manifests.ts';
+import { textAt } from '../objects.ts';
+import { outputFlags, reportObject } from '../output.ts';
+import {
+  fetchTarget,
+  resourceOfObject,
+  selectionFlags,
+  selectTargets,
+  targetPath,
+} from '../selection.ts';
+import type { Session } from '../session.ts';
+import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from '../writes.ts';
+
+const patchTypes: Readonly<Record<string, string>> = {
+  json: 'application/json-patch+json',
+  merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
+};
+
+export const patchCommand: Command = {
+  name: 'patch',
+  summary: 'Update fields of a resource',
+  usage: '(TYPE NAME | TYPE/NAME | -f FILENAME) [-p PATCH | --patch-file FILE]',
+  flags: [
+    ...selectionFlags,
+    ...writeFlags,
+    ...outputFlags,
+    { name: 'patch', short: 'p', type: 'text', help: 'The patch, JSON or YAML' },
+    { name: 'patch-file', type: 'text', help: 'A file with the patch' },
+    { name: 'type', type: 'text', help: 'json, merge or strategic (default)' },
+    { name: 'subresource', type: 'text', help: 'Sub-resource to patch: status, scale' },
+  ],
+  async run(session, args) {
+    const type = session.flags.text('type') ?? 'strategic';
+    const contentType = patchTypes[type.toLowerCase()];
+    if (contentType === undefined) {
+      throw new CliError(
+        `--type must be one of [json merge strategic], not ${JSON.stringify(type)}`,
+      );
+    }
+    const body = readPatch(session);
+    for (const target of await selectTargets(session, args)) {
+      if (target.name === undefined) throw new CliError('resource name is required');
+      const [before] = await fetchTarget(session, target);
+      if (dryRunOf(session) === 'client') {
+        reportObject(session, before!, `patched${dryRunSuffix(session)}`);
+        continue;
+      }
+      const { object } = await session.client.send({
+        method: 'PATCH',
+        path: targetPath(target, session.flags.text('subresource') ?? ''),
+        query: writeQuery(session, 'svcctl-patch'),
+        contentType,
+        body,
+      });
+      const same = isUnchanged(before!, object) ? ' (no change)' : '';
+      reportObject(session, object, `patched${dryRunSuffix(session)}${same}`);
+    }
+    return 0;
+  },
+};
+
+function readPatch(session: Session): JsonValue {
+  const file = session.flags.text('patch-file');
+  const text =
+    file === undefined ? session.flags.text('patch') : readFileSync(session.path(file), 'utf8');
+  if (text === undefined)
+    throw new CliError('must specify --patch or --patch-file containing the contents of the patch');
+  try {
+    return parseYaml(text);
+  } catch (error) {
+    throw new CliError(`unable to parse ${JSON.stringify(text)}: ${(error as Error).message}`);
+  }
+}
+
+/** Whether a write left the object as it was. */
+export function isUnchanged(before: JsonObject, after: JsonObject): boolean {
+  const version = textAt(before, 'metadata', 'resourceVersion');
+  if (version !== '' && version !== textAt(after, 'metadata', 'resourceVersion')) return false;
+  return jsonEqual(before, after);
+}
+
+export const replaceCommand: Command = {
+  name: 'replace',
+  summary: 'Replace a resource by file name or stdin',
+  usage: '-f FILENAME',
+  flags: [
+    ...manifestFlags,
+    ...writeFlags,
+    ...outputFlags,
+    { name: 'subresource', type: 'text', help: 'Sub-resource to replace: status, scale' },
+  ],
+  async run(session) {
+    for (const { object, source } of await loadManifests(session)) {
+      try {
+        const replaced = await replaceOne(session, object);
+        reportObject(session, replaced, `replaced${dryRunSuffix(session)}`);
+      } catch (error) {
+        throw new ContextError(`error when replacing ${JSON.stringify(source)}`, error);
+      }
+    }
+    return 0;
+  },
+};
+
+async function replaceOne(session: Session, object: JsonObject): Promise<JsonObject> {
+  if (dryRunOf(session) === 'client') return object;
+  const resource = await resourceOfObject(session, object);
+  const subresource = session.flags.text('subresource') ?? '';
+  const path = objectPath(session, { resource, object, subresource });
+  const answer = await session.client.send({
+    method: 'PUT',
+    path,
+    query: writeQuery(session, 'svcctl-replace'),
+    body: object,
+  });
+  return answer.object;
+}

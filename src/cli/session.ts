@@ -1,0 +1,155 @@
+import path from 'node:path';
+import { type ApiClient, createApiClient } from '../client/api-client.ts';
+import { type ApiResource, type Discovery, discover } from '../client/discovery.ts';
+import {
+  type KubeconfigOverrides,
+  kubeconfigFiles,
+  loadKubeconfig,
+  type ResolvedContext,
+  resolveContext,
+} from '../client/kubeconfig.ts';
+import { RestMapper } from '../client/rest-mapper.ts';
+import type { FlagSpec, Flags } from './flags.ts';
+import { CliError, type CliIo } from './io.ts';
+
+/** Flags every command takes. */
+export const globalFlags: readonly FlagSpec[] = [
+  { name: 'kubeconfig', type: 'text', help: 'Path of the kubeconfig file' },
+  { name: 'context', type: 'text', help: 'Context to use' },
+  { name: 'cluster', type: 'text', help: 'Cluster of the kubeconfig to use' },
+  { name: 'user', type: 'text', help: 'User of the kubeconfig to use' },
+  { name: 'namespace', short: 'n', type: 'text', help: 'Namespace of the request' },
+  { name: 'server', short: 's', type: 'text', help: 'Address and port of the API server' },
+  { name: 'token', type: 'text', help: 'Bearer token' },
+  { name: 'certificate-authority', type: 'text', help: 'File of the CA that signed the server' },
+  { name: 'client-certificate', type: 'text', help: 'Client certificate file' },
+  { name: 'client-key', type: 'text', help: 'Client key file' },
+  {
+    name: 'insecure-skip-tls-verify',
+    type: 'boolean',
+    help: "Don't check the server's certificate",
+  },
+  { name: 'tls-server-name', type: 'text', help: 'Name to check the certificate against' },
+  { name: 'as', type: 'text', help: 'User to impersonate' },
+  { name: 'as-group', type: 'list', help: 'Group to impersonate; repeatable' },
+  { name: 'request-timeout', type: 'text', help: 'How long to wait for an answer; 0: for ever' },
+  { name: 'v', short: 'v', type: 'text', help: 'Verbosity: 6 logs requests' },
+  { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
+];
+
+/** One run of the command line: its flags and, made when first asked for, what they lead to. */
+export class Session {
+  readonly io: CliIo;
+  readonly flags: Flags;
+  #resolved: ResolvedContext | undefined;
+  #client: ApiClient | undefined;
+  #discovery: Promise<Discovery> | undefined;
+
+  constructor(io: CliIo, flags: Flags) {
+    this.io = io;
+    this.flags = flags;
+  }
+
+  /** The kubeconfig files this run reads. */
+  get kubeconfigFiles(): readonly string[] {
+    const flag = this.flags.text('kubeconfig');
+    const { env, home } = this.io;
+    return kubeconfigFiles({ flag: flag === undefined ? flag : this.path(flag), env, home });
+  }
+
+  get context(): ResolvedContext {
+    if (this.#resolved === undefined) {
+      const required = this.flags.has('kubeconfig');
+      const config = loadKubeconfig({ files: this.kubeconfigFiles, required });
+      this.#resolved = resolveContext(config, this.#overrides());
+    }
+    return this.#resolved;
+  }
+
+  get namespace(): string {
+    return this.context.namespace;
+  }
+
+  get client(): ApiClient {
+    if (this.#client === undefined) {
+      const verbosity = this.flags.integer('v') ?? 0;
+      const { io } = this;
+      this.#client = createApiClient(
+        { ...this.context.client, userAgent: `svcctl/${clientVersion}` },
+        {
+          timeoutMs: this.flags.durationMs('request-timeout') ?? 0,
+          observer: {
+            warning: (text) => io.err(`Warning: ${text}\n`),
+            request: ({ method, url, status, tookMs }) => {
+              if (verbosity >= 6) io.err(`${method} ${url} ${status} in ${tookMs} milliseconds\n`);
+            },
+          },
+        },
+      );
+    }
+    return this.#client;
+  }
+
+  discovery(): Promise<Discovery> {
+    this.#discovery ??= discover(this.client);
+    return this.#discovery;
+  }
+
+  async mapper(): Promise<RestMapper> {
+    return new RestMapper(await this.discovery());
+  }
+
+  /** The resource a word names; throws when the server has none. */
+  async resource(word: string): Promise<ApiResource> {
+    const found = (await this.mapper()).byName(word);
+    if (found === undefined) {
+      throw new CliError(`the server doesn't have a resource type ${JSON.stringify(word)}`);
+    }
+    return found;
+  }
+
+  /** The resource that serves a kind of the server's own, whatever group it is in. */
+  async resourceOfKind(kind: string): Promise<ApiResource> {
+    const { resources } = await this.discovery();
+    const found = resources.find((one) => one.kind === kind && one.preferred);
+    if (found === undefined) throw new CliError(`the server does not serve ${kind}`);
+    return found;
+  }
+
+  /** A path given by the user, from the working directory. */
+  path(file: string): string {
+    return path.resolve(this.io.cwd, file);
+  }
+
+  close(): void {
+    this.#client?.close();
+  }
+
+  #overrides(): KubeconfigOverrides {
+    const { flags } = this;
+    const file = (name: string) => {
+      const value = flags.text(name);
+      return value === undefined ? undefined : this.path(value);
+    };
+    return {
+      context: flags.text('context'),
+      cluster: flags.text('cluster'),
+      user: flags.text('user'),
+      namespace: flags.text('namespace'),
+      server: flags.text('server'),
+      token: flags.text('token'),
+      certificateAuthority: file('certificate-authority'),
+      clientCertificate: file('client-certificate'),
+      clientKey: file('client-key'),
+      tlsServerName: flags.text('tls-server-name'),
+      asUser: flags.text('as'),
+      asGroups: flags.list('as-group'),
+      insecureSkipTlsVerify: flags.has('insecure-skip-tls-verify')
+        ? flags.boolean('insecure-skip-tls-verify')
+        : undefined,
+    };
+  }
+}
+
+/** This client's version, for User-Agent and `version`. */
+export const clientVersion = '0.1.0';

@@ -1,0 +1,133 @@
+import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { kindLabel, listAt, nameOf, namespaceOf, objectAt, textAt } from './objects.ts';
+
+/** A table as the server answers it, or as made here of plain objects. */
+export interface ObjectTable {
+  readonly columns: readonly { readonly name: string; readonly priority: number }[];
+  readonly rows: readonly { readonly cells: readonly JsonValue[]; readonly object: JsonObject }[];
+}
+
+/** Media types to ask for when rows are wanted; a server that makes no tables sends the objects. */
+export const tableAccept = ['meta.svc.io', 'meta.k8s.io']
+  .map((group) => `application/json;as=Table;v=v1;g=${group}`)
+  .concat('application/json')
+  .join(',');
+
+/** Reads a Table, or makes the columns NAME and AGE of an object or list. */
+export function tableOf(body: JsonObject, nowMs: number): ObjectTable {
+  if (body.kind !== 'Table') return plainTable(body, nowMs);
+  return {
+    columns: listAt(body, 'columnDefinitions').map((column) => ({
+      name: textAt(column, 'name'),
+      priority: typeof column.priority === 'number' ? column.priority : 0,
+    })),
+    rows: listAt(body, 'rows').map((row) => ({
+      cells: Array.isArray(row.cells) ? row.cells : [],
+      object: objectAt(row, 'object'),
+    })),
+  };
+}
+
+function plainTable(body: JsonObject, nowMs: number): ObjectTable {
+  const objects = Array.isArray(body.items) ? body.items.filter(isObject) : [body];
+  return {
+    columns: [
+      { name: 'Name', priority: 0 },
+      { name: 'Age', priority: 0 },
+    ],
+    rows: objects.map((object) => ({ object, cells: [nameOf(object), ageOf(object, nowMs)] })),
+  };
+}
+
+function ageOf(object: JsonObject, nowMs: number): string {
+  const created = Date.parse(textAt(object, 'metadata', 'creationTimestamp'));
+  return Number.isNaN(created) ? '<unknown>' : humanDuration(nowMs - created);
+}
+
+/** A duration in at most two units, as kubectl shortens it: `45s`, `3m20s`, `5h`, `12d`, `3y20d`. */
+export function humanDuration(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 0) return seconds < -1 ? '<invalid>' : '0s';
+  if (seconds < 120) return `${seconds}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 10) return two(minutes, 'm', seconds % 60, 's');
+  if (minutes < 180) return `${minutes}m`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 8) return two(hours, 'h', minutes % 60, 'm');
+  if (hours < 48) return `${hours}h`;
+  const days = Math.floor(hours / 24);
+  if (hours < 192) return two(days, 'd', hours % 24, 'h');
+  if (hours < 24 * 365 * 2) return `${days}d`;
+  const years = Math.floor(days / 365);
+  return years < 8 ? two(years, 'y', days % 365, 'd') : `${years}y`;
+}
+
+function two(major: number, majorUnit: string, minor: number, minorUnit: string): string {
+  return minor === 0 ? `${major}${majorUnit}` : `${major}${majorUnit}${minor}${minorUnit}`;
+}
+
+export interface TableOptions {
+  readonly wide: boolean;
+  readonly withNamespace: boolean;
+  readonly withKind: boolean;
+  readonly withLabels: boolean;
+  readonly labelColumns: readonly string[];
+  readonly headers: boolean;
+}
+
+/** The texts of a table, heading first when wanted. */
+export function tableLines(table: ObjectTable, options: TableOptions): string[][] {
+  const shown = table.columns.flatMap(({ priority }, index) =>
+    options.wide || priority === 0 ? [index] : [],
+  );
+  const lines: string[][] = [];
+  if (options.headers) {
+    lines.push([
+      ...(options.withNamespace ? ['NAMESPACE'] : []),
+      ...shown.map((index) => table.columns[index]!.name.toUpperCase()),
+      ...options.labelColumns.map((label) => label.split('/').at(-1)!.toUpperCase()),
+      ...(options.withLabels ? ['LABELS'] : []),
+    ]);
+  }
+  for (const { cells, object } of table.rows) {
+    const prefix = options.withKind ? `${kindLabel(object)}/` : '';
+    const labels = objectAt(object, 'metadata', 'labels');
+    lines.push([
+      ...(options.withNamespace ? [namespaceOf(object)] : []),
+      ...shown.map((index, at) => (at === 0 ? prefix : '') + cellText(cells[index])),
+      ...options.labelColumns.map((label) => textAt(labels, label)),
+      ...(options.withLabels ? [labelsText(labels)] : []),
+    ]);
+  }
+  return lines;
+}
+
+function cellText(value: JsonValue | undefined): string {
+  if (value === undefined || value === null) return '<none>';
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.replace(/[\n\r\f]+/g, ' ');
+}
+
+/** `a=b,c=d`, or `<none>`. */
+export function labelsText(labels: JsonObject): string {
+  const pairs = Object.keys(labels)
+    .sort()
+    .map((name) => `${name}=${String(labels[name])}`);
+  return pairs.length === 0 ? '<none>' : pairs.join(',');
+}
+
+/** Aligns columns three blanks apart; `widths` grows and keeps a watch's later rows in place. */
+export function alignLines(lines: readonly (readonly string[])[], widths: number[] = []): string {
+  for (const line of lines) {
+    line.forEach((cell, column) => {
+      widths[column] = Math.max(widths[column] ?? 6, cell.length + 3);
+    });
+  }
+  return lines
+    .map((line) => {
+      const last = line.length - 1;
+      const cells = line.map((cell, at) => (at === last ? cell : cell.padEnd(widths[at]!)));
+      return `${cells.join('')}\n`;
+    })
+    .join('');
+}

@@ -1,0 +1,73 @@
+import type { JsonObject } from '../base/json.ts';
+import type { ApiResource } from '../client/discovery.ts';
+import { resourcePath } from '../client/rest-mapper.ts';
+import type { FlagSpec } from './flags.ts';
+import { CliError } from './io.ts';
+import { nameOf, namespaceOf } from './objects.ts';
+import type { Session } from './session.ts';
+
+export type DryRun = 'none' | 'client' | 'server';
+
+export const writeFlags: readonly FlagSpec[] = [
+  { name: 'dry-run', type: 'text', bare: 'client', help: 'none, client or server' },
+  { name: 'field-manager', type: 'text', help: 'Name of the field manager' },
+  {
+    name: 'validate',
+    type: 'text',
+    bare: 'strict',
+    help: 'strict (true), warn or ignore (false): what to do with unknown fields',
+  },
+];
+
+/** The value of `--dry-run`; throws CliError for an unknown one. */
+export function dryRunOf(session: Session): DryRun {
+  const value = session.flags.text('dry-run') ?? 'none';
+  if (value === 'none' || value === 'client' || value === 'server') return value;
+  throw new CliError(`Invalid dry-run value (${value}). Must be "none", "server", or "client".`);
+}
+
+/** What is put behind a report of a dry run. */
+export function dryRunSuffix(session: Session): string {
+  const dryRun = dryRunOf(session);
+  if (dryRun === 'none') return '';
+  return dryRun === 'client' ? ' (dry run)' : ' (server dry run)';
+}
+
+const validations: Readonly<Record<string, string>> = {
+  strict: 'Strict',
+  true: 'Strict',
+  warn: 'Warn',
+  ignore: 'Ignore',
+  false: 'Ignore',
+};
+
+/** The query parameters every write carries. */
+export function writeQuery(
+  session: Session,
+  defaultManager = 'svcctl',
+): Record<string, string | undefined> {
+  const validation = validations[session.flags.text('validate') ?? 'strict'];
+  if (validation === undefined) {
+    throw new CliError('invalid value for --validate: must be strict, warn or ignore');
+  }
+  return {
+    fieldManager: session.flags.text('field-manager') ?? defaultManager,
+    fieldValidation: validation,
+    dryRun: dryRunOf(session) === 'server' ? 'All' : undefined,
+  };
+}
+
+/** The path an object from a file is written to; `name: ''` for its collection. */
+export function objectPath(
+  session: Session,
+  options: { resource: ApiResource; object: JsonObject; name?: string; subresource?: string },
+): string {
+  const { resource, object, subresource } = options;
+  const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
+  const name = options.name ?? nameOf(object);
+  return resourcePath(resource, {
+    namespace,
+    name,
+    ...(subresource === undefined ? {} : { subresource }),
+  });
+}
