@@ -22,9 +22,7 @@ export interface StatusDetails {
 }
 
 /** A Status' list metadata: empty but for the token an expired list may go on with (LIST-3). */
-export interface StatusMetadata {
-  readonly continue?: string;
-}
+export type StatusMetadata = { readonly continue?: string };
 
 /** The body of every error response, and of deletions that answer without the object. */
 export interface Status {
