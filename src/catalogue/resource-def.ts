@@ -59,6 +59,11 @@ export interface VersionDef {
   readonly schema: Schema;
   /** Set when requests to this version get a Warning; the text after `299 - `. */
   readonly deprecationWarning?: string;
+  /**
+   * Custom kinds: defaults, prunes and coerces a body in place and gives the paths of unknown
+   * members. Absent for built-in kinds, which `decodeTyped` their schema.
+   */
+  readonly decode?: (object: JsonObject) => readonly string[];
   /** Fills absent fields in place with their defaults, beyond the schema's own `default`s. */
   readonly defaults?: (object: ApiObject) => void;
   /** Converts in place; absent when the version differs from the stored one in apiVersion only. */
@@ -102,6 +107,8 @@ export interface StrategyContext {
   readonly dryRun: boolean;
   /** Set when the write came through a subresource (`status`). */
   readonly subresource: string;
+  /** The request's version: custom kinds judge by its schema. */
+  readonly version?: string;
 }
 
 /**

@@ -135,5 +135,7 @@ export function strategyContextOf(
   context: WriteContext,
   nowMs: number,
 ): StrategyContext {
-  return { user: context.user, nowMs, dryRun: context.dryRun, subresource: target.subresource };
+  const { user, dryRun } = context;
+  const { subresource, version } = target;
+  return { user, nowMs, dryRun, subresource, version: version.version };
 }

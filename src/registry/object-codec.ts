@@ -33,6 +33,7 @@ export function indexOf(storage: StorageDef, object: ApiObject): EntryIndex {
     labels: metadata.labels ?? {},
     fields: storage.fieldsOf?.(object) ?? {},
     ownerUids: (metadata.ownerReferences ?? []).map((owner) => owner.uid),
+    deleting: metadata.deletionTimestamp !== undefined,
   };
 }
 
