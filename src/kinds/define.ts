@@ -12,6 +12,7 @@ import { apiVersionOf } from '../meta/types.ts';
 import { structFacts } from './facts.ts';
 import { groupStems } from './gen/index.ts';
 import { schemaOf } from './schema-of.ts';
+import { withGeneration, withStatus } from './with-status.ts';
 
 /** One API version of a built-in kind; what is not said is derived from the facts. */
 export interface VersionOptions extends Omit<Partial<VersionDef>, 'version' | 'schema'> {
@@ -35,6 +36,10 @@ export interface KindOptions {
   readonly strategy: Partial<Strategy> & Pick<Strategy, 'validateName'>;
   readonly subresources?: readonly SubresourceDef[];
   readonly example?: ResourceDef['example'];
+  /** For kinds with a status: what may come with a create stays (Node). */
+  readonly keepsStatusOnCreate?: boolean;
+  /** Whether generation is kept (META-8): most workloads do, most core kinds do not. */
+  readonly generation?: boolean;
 }
 
 /** The release whose behaviour this is. */
@@ -63,16 +68,25 @@ export function defineKind(options: KindOptions): ResourceDef {
       kind,
       ...options.storage,
     },
-    strategy: {
-      allowCreateOnUpdate: false,
-      allowUnconditionalUpdate: true,
-      hasStatus,
-      deleteAnswers: 'status',
-      ...options.strategy,
-    },
+    strategy: strategyOf(options, `${facts}.${stored}.${kind}`),
     subresources: options.subresources ?? (hasStatus ? [statusSubresource] : []),
     ...(options.example === undefined ? {} : { example: options.example }),
   };
+}
+
+function strategyOf(options: KindOptions, typeName: string): Strategy {
+  const strategy: Strategy = {
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: true,
+    hasStatus: false,
+    deleteAnswers: 'status',
+    ...options.strategy,
+  };
+  const { generation = false, keepsStatusOnCreate = false } = options;
+  if (strategy.hasStatus) {
+    return withStatus(strategy, { typeName, keepsStatusOnCreate, generation });
+  }
+  return generation ? withGeneration(strategy) : strategy;
 }
 
 /** `status` as most kinds have it. */

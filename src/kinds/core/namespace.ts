@@ -29,15 +29,11 @@ function prepareForCreate(object: Namespace, dialect: Dialect): void {
   setNameLabel(object, dialect);
 }
 
-/** Each endpoint changes its own part: itself only metadata, `status` status, `finalize` spec. */
+/** Only `finalize` changes spec. */
 function prepareForUpdate(context: StrategyContext, object: Namespace, old: Namespace): void {
-  if (context.subresource !== 'finalize') keep(object, old, 'spec');
-  if (context.subresource !== 'status') keep(object, old, 'status');
-}
-
-function keep(object: Namespace, old: Namespace, part: 'spec' | 'status'): void {
-  if (old[part] === undefined) delete object[part];
-  else object[part] = old[part];
+  if (context.subresource === 'finalize') return;
+  if (old.spec === undefined) delete object.spec;
+  else object.spec = old.spec;
 }
 
 const garbageCollectorFinalizers = new Set(['orphan', 'foregroundDeletion']);
@@ -106,7 +102,6 @@ export function namespace(dialect: Dialect): ResourceDef {
         return [];
       },
       hasStatus: true,
-      tracksGeneration: false,
       deleteAnswers: 'object',
       beforeDelete: (_, object) => {
         (object as Namespace).status = { ...(object as Namespace).status, phase: 'Terminating' };

@@ -1,0 +1,260 @@
+import type { Property, Schema } from '../../engines/schema/schema.ts';
+import { schemaOf } from '../schema-of.ts';
+
+/**
+ * The types of apiextensions v1, whose package is not among the generated facts. Lines as
+ * `name number type`; `?` is omitempty, `*` a pointer, `[]` a list, `{}` a map; at the end a list's
+ * keys when it is of map type.
+ */
+const table = `
+CustomResourceDefinition
+metadata 1 ObjectMeta
+spec 2 CustomResourceDefinitionSpec
+status 3 CustomResourceDefinitionStatus
+
+CustomResourceDefinitionSpec
+group 1 string
+names 3 CustomResourceDefinitionNames
+scope 4 string
+versions 7 []CustomResourceDefinitionVersion
+conversion? 9 *CustomResourceConversion
+preserveUnknownFields? 10 bool
+
+CustomResourceConversion
+strategy 1 string
+webhook? 2 *WebhookConversion
+
+WebhookConversion
+clientConfig? 2 *WebhookClientConfig
+conversionReviewVersions 3 []string
+
+WebhookClientConfig
+url? 3 *string
+service? 1 *ServiceReference
+caBundle? 2 bytes
+
+ServiceReference
+namespace 1 string
+name 2 string
+path? 3 *string
+port? 4 *int32
+
+CustomResourceDefinitionVersion
+name 1 string
+served 2 bool
+storage 3 bool
+deprecated? 7 bool
+deprecationWarning? 8 *string
+schema? 4 *CustomResourceValidation
+subresources? 5 *CustomResourceSubresources
+additionalPrinterColumns? 6 []CustomResourceColumnDefinition
+selectableFields? 9 []SelectableField
+
+SelectableField
+jsonPath 1 string
+
+CustomResourceColumnDefinition
+name 1 string
+type 2 string
+format? 3 string
+description? 4 string
+priority? 5 int32
+jsonPath 6 string
+
+CustomResourceDefinitionNames
+plural 1 string
+singular? 2 string
+shortNames? 3 []string
+kind 4 string
+listKind? 5 string
+categories? 6 []string
+
+CustomResourceDefinitionCondition
+type 1 string
+status 2 string
+lastTransitionTime 3 time
+reason? 4 string
+message? 5 string
+
+CustomResourceDefinitionStatus
+conditions 1 []CustomResourceDefinitionCondition type
+acceptedNames 2 CustomResourceDefinitionNames
+storedVersions 3 []string
+
+CustomResourceValidation
+openAPIV3Schema? 1 *JSONSchemaProps
+
+CustomResourceSubresources
+status? 1 *CustomResourceSubresourceStatus
+scale? 2 *CustomResourceSubresourceScale
+
+CustomResourceSubresourceStatus
+
+CustomResourceSubresourceScale
+specReplicasPath 1 string
+statusReplicasPath 2 string
+labelSelectorPath? 3 *string
+
+JSONSchemaProps
+id? 1 string
+$schema? 2 string
+$ref? 3 *string
+description? 4 string
+type? 5 string
+format? 6 string
+title? 7 string
+default? 8 *JSON
+maximum? 9 *float64
+exclusiveMaximum? 10 bool
+minimum? 11 *float64
+exclusiveMinimum? 12 bool
+maxLength? 13 *int64
+minLength? 14 *int64
+pattern? 15 string
+maxItems? 16 *int64
+minItems? 17 *int64
+uniqueItems? 18 bool
+multipleOf? 19 *float64
+enum? 20 []JSON
+maxProperties? 21 *int64
+minProperties? 22 *int64
+required? 23 []string
+items? 24 *JSONSchemaPropsOrArray
+allOf? 25 []JSONSchemaProps
+oneOf? 26 []JSONSchemaProps
+anyOf? 27 []JSONSchemaProps
+not? 28 *JSONSchemaProps
+properties? 29 {}JSONSchemaProps
+additionalProperties? 30 *JSONSchemaPropsOrBool
+patternProperties? 31 {}JSONSchemaProps
+dependencies? 32 {}JSONSchemaPropsOrStringArray
+additionalItems? 33 *JSONSchemaPropsOrBool
+definitions? 34 {}JSONSchemaProps
+externalDocs? 35 *ExternalDocumentation
+example? 36 *JSON
+nullable? 37 bool
+x-kubernetes-preserve-unknown-fields? 38 *bool
+x-kubernetes-embedded-resource? 39 bool
+x-kubernetes-int-or-string? 40 bool
+x-kubernetes-list-map-keys? 41 []string
+x-kubernetes-list-type? 42 *string
+x-kubernetes-map-type? 43 *string
+x-kubernetes-validations? 44 []ValidationRule rule
+
+ValidationRule
+rule 1 string
+message? 2 string
+messageExpression? 3 string
+reason? 4 *string
+fieldPath? 5 string
+optionalOldSelf? 6 *bool
+
+ExternalDocumentation
+description? 1 string
+url? 2 string
+`;
+
+const typePrefix = 'apiextensions.v1.';
+const text: Schema = { type: 'string', typed: true };
+const props = (): Schema => structOf('JSONSchemaProps');
+const opaque = { typed: true, preserveUnknownFields: true, mapType: 'atomic' } as const;
+
+/** Types that are no structs. */
+const leaves: Readonly<Record<string, Schema>> = {
+  string: text,
+  bool: { type: 'boolean', typed: true },
+  int32: { type: 'integer', format: 'int32', typed: true },
+  int64: { type: 'integer', format: 'int64', typed: true },
+  float64: { type: 'number', format: 'double', typed: true },
+  bytes: { type: 'string', format: 'byte', typed: true },
+  time: { type: 'string', format: 'date-time', nullable: true, typed: true },
+  JSON: { ...opaque, typeName: `${typePrefix}JSON` },
+  JSONSchemaPropsOrArray: {
+    ...opaque,
+    typeName: `${typePrefix}JSONSchemaPropsOrArray`,
+    alternatives: {
+      object: { resolve: props },
+      list: { type: 'array', typed: true, items: { resolve: props } },
+    },
+  },
+  JSONSchemaPropsOrBool: {
+    ...opaque,
+    typeName: `${typePrefix}JSONSchemaPropsOrBool`,
+    alternatives: {
+      object: { resolve: props },
+      boolean: true,
+      otherwise: 'boolean or JSON schema expected',
+    },
+  },
+  JSONSchemaPropsOrStringArray: {
+    ...opaque,
+    typeName: `${typePrefix}JSONSchemaPropsOrStringArray`,
+    alternatives: {
+      object: { resolve: props },
+      list: { type: 'array', typed: true, items: text },
+    },
+  },
+};
+
+const built = new Map<string, Schema>();
+let lines: ReadonlyMap<string, readonly string[]> | undefined;
+
+function structOf(name: string): Schema {
+  const known = built.get(name);
+  if (known !== undefined) return known;
+  lines ??= new Map(
+    table
+      .trim()
+      .split('\n\n')
+      .map((block) => {
+        const [head = '', ...fields] = block.split('\n');
+        return [head, fields];
+      }),
+  );
+  const properties = new Map<string, Property>();
+  for (const line of lines.get(name) ?? []) addField(properties, line);
+  const schema: Schema = {
+    type: 'object',
+    typed: true,
+    typeName: `${typePrefix}${name}`,
+    properties,
+  };
+  built.set(name, schema);
+  return schema;
+}
+
+function addField(properties: Map<string, Property>, line: string): void {
+  const [name = '', number = '', type = '', key] = line.split(' ');
+  const schema = typeOf(type.replace('*', ''));
+  properties.set(name.replace('?', ''), {
+    schema: key === undefined ? schema : { ...schema, listType: 'map', listMapKeys: [key] },
+    number: Number(number),
+    ...(name.endsWith('?') ? { omitEmpty: true } : {}),
+    ...(type.startsWith('*') ? { pointer: true } : {}),
+  });
+}
+
+function typeOf(type: string): Schema {
+  if (type.startsWith('[]')) {
+    return { type: 'array', typed: true, items: typeOf(type.slice(2)), listType: 'atomic' };
+  }
+  if (type.startsWith('{}')) {
+    return { type: 'object', typed: true, additionalProperties: typeOf(type.slice(2)) };
+  }
+  if (type === 'ObjectMeta') return { resolve: () => schemaOf('meta.v1.ObjectMeta') };
+  return leaves[type] ?? { resolve: () => structOf(type) };
+}
+
+/** The typed schema of CustomResourceDefinition (v1). */
+export function crdSchema(): Schema {
+  const known = built.get('');
+  if (known !== undefined) return known;
+  const bare = structOf('CustomResourceDefinition');
+  const typeMeta: [string, Property][] = ['apiVersion', 'kind'].map((name) => [
+    name,
+    { schema: text, omitEmpty: true },
+  ]);
+  const schema = { ...bare, properties: new Map([...typeMeta, ...(bare.properties ?? [])]) };
+  built.set('', schema);
+  return schema;
+}

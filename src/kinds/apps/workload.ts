@@ -1,0 +1,98 @@
+import type { JsonObject, JsonValue } from '../../base/json.ts';
+import type { ColumnDef } from '../../catalogue/resource-def.ts';
+import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { at, column, numberAt, textAt } from '../cells.ts';
+import { sortedKeys } from '../checks.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import type { LabelSelector } from '../label-selector.ts';
+
+/** What the controllers of pods share. */
+
+/** A whole number or percentage, not negative. */
+export function validateIntOrPercent(value: JsonValue | undefined, field: string): FieldError[] {
+  if (value === undefined || value === null) return [];
+  if (typeof value === 'number') {
+    return value >= 0 ? [] : [invalid(field, value, 'must be greater than or equal to 0')];
+  }
+  if (typeof value === 'string' && /^[0-9]+%$/.test(value)) return [];
+  const regex = "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+  const detail = `a valid percent string must be a numeric string followed by an ending '%' ${regex}`;
+  return [invalid(field, value, detail)];
+}
+
+/** A percentage over 100 makes no sense where a part of the pods is meant. */
+export function notOverHundred(value: JsonValue | undefined, field: string): FieldError[] {
+  if (typeof value !== 'string' || !/^[0-9]+%$/.test(value)) return [];
+  return Number(value.slice(0, -1)) > 100
+    ? [invalid(field, value, 'must not be greater than 100%')]
+    : [];
+}
+
+/** True for `0` and `0%`. */
+export function isZero(value: JsonValue | undefined): boolean {
+  return value === 0 || (typeof value === 'string' && /^0+%$/.test(value));
+}
+
+/** A label selector in one line, as a printer shows it. */
+export function selectorText(selector: JsonObject | undefined): string {
+  if (selector === undefined) return '<none>';
+  const { matchExpressions = [] } = selector as unknown as LabelSelector;
+  const labels = objectAt(selector, 'matchLabels');
+  const parts = sortedKeys(labels).map((key) => `${key}=${textAt(labels, key)}`);
+  for (const { key, operator, values = [] } of matchExpressions) {
+    const list = `(${[...values].sort().join(',')})`;
+    if (operator === 'In') parts.push(`${key} in ${list}`);
+    else if (operator === 'NotIn') parts.push(`${key} notin ${list}`);
+    else parts.push(operator === 'Exists' ? key : `!${key}`);
+  }
+  return parts.length === 0 ? '<none>' : parts.join(',');
+}
+
+/** A whole number out of the object. */
+export function countColumn(name: string, path: readonly string[], description: string): ColumnDef {
+  return column(name, (object) => numberAt(object, ...path), { type: 'integer', description });
+}
+
+const containerList = (object: JsonObject, path: readonly string[], member: string) =>
+  objectsAt(object, ...path, 'containers')
+    .map((container) => textAt(container, member))
+    .join(',');
+
+/** Names and images of the template's containers, and the selector; all wide. */
+export function wideColumns(
+  path: readonly string[] = ['spec', 'template', 'spec'],
+): readonly ColumnDef[] {
+  return [
+    column('Containers', (object) => containerList(object, path, 'name'), {
+      priority: 1,
+      description: 'Names of the containers.',
+    }),
+    column('Images', (object) => containerList(object, path, 'image'), {
+      priority: 1,
+      description: 'Images of the containers.',
+    }),
+    column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), {
+      priority: 1,
+      description: 'Selector of the pods.',
+    }),
+  ];
+}
+
+/** `ready/wanted`. */
+export const readyColumn: ColumnDef = column(
+  'Ready',
+  (object) =>
+    `${numberAt(object, 'status', 'readyReplicas')}/${Number(at(object, 'spec', 'replicas') ?? 1)}`,
+  { description: 'Ready replicas, of those wanted.' },
+);
+
+/** What a `status.replicas` selector selects on. */
+export const replicaFields = (object: JsonObject): Record<string, string> => ({
+  'status.replicas': String(numberAt(object, 'status', 'replicas')),
+});
+
+/** A small template for the examples. */
+export const exampleTemplate = (): JsonObject => ({
+  metadata: { labels: { app: 'example' } },
+  spec: { containers: [{ name: 'main', image: 'example.com/main:1.0' }] },
+});

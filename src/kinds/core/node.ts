@@ -1,0 +1,151 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { duplicate, type FieldError, forbiddenField, required } from '../../meta/field-error.ts';
+import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { sortedKeys } from '../checks.ts';
+import { defineKind } from '../define.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import { breaks, dnsSubdomain, labelValue, qualifiedName } from '../name-rules.ts';
+import { validateEffect } from '../pod/validate.ts';
+
+/** What can be allocated is all there is, unless said otherwise. */
+function fillDefaults(object: JsonObject): void {
+  const status = objectAt(object, 'status');
+  const capacity = objectAt(status, 'capacity');
+  if (status !== undefined && capacity !== undefined && status['allocatable'] === undefined) {
+    status['allocatable'] = { ...capacity };
+  }
+}
+
+function validateTaints(object: JsonObject): FieldError[] {
+  const seen = new Set<string>();
+  return objectsAt(object, 'spec', 'taints').flatMap((taint, index) => {
+    const path = `spec.taints[${index}]`;
+    const key = textAt(taint, 'key');
+    const effect = textAt(taint, 'effect');
+    const errors = [
+      ...breaks(`${path}.key`, key, qualifiedName),
+      ...breaks(`${path}.value`, textAt(taint, 'value'), labelValue),
+      ...(effect === '' ? [required(`${path}.effect`)] : validateEffect(effect, `${path}.effect`)),
+    ];
+    const identity = `${effect} ${key}`;
+    if (seen.has(identity)) errors.push(duplicate(path, { key, effect }));
+    seen.add(identity);
+    return errors;
+  });
+}
+
+function validateUpdate(object: JsonObject, old: JsonObject): FieldError[] {
+  const errors = validateTaints(object);
+  const kept = (member: string, detail: string) => {
+    const before = textAt(old, 'spec', member);
+    if (before !== '' && textAt(object, 'spec', member) !== before) {
+      errors.push(forbiddenField(`spec.${member}`, detail));
+    }
+  };
+  const unlessEmpty = (member: string) =>
+    `node updates may not change ${member} except from "" to valid`;
+  kept('podCIDR', unlessEmpty('podCIDR'));
+  kept('providerID', unlessEmpty('providerID'));
+  return errors;
+}
+
+function readiness(object: JsonObject): string {
+  const ready = objectsAt(object, 'status', 'conditions').find(
+    (condition) => textAt(condition, 'type') === 'Ready',
+  );
+  const state =
+    ready === undefined ? 'Unknown' : textAt(ready, 'status') === 'True' ? 'Ready' : 'NotReady';
+  return at(object, 'spec', 'unschedulable') === true ? `${state},SchedulingDisabled` : state;
+}
+
+/** Roles are labels by convention: `node-role.<domain>/<role>` or `<domain>/role: <role>`. */
+function roles(object: JsonObject, dialect: Dialect): string {
+  const prefix = dialect.label('', 'node-role');
+  const labels = objectAt(object, 'metadata', 'labels');
+  const found = sortedKeys(labels).flatMap((key) => {
+    const value = textAt(labels, key);
+    if (key.startsWith(prefix)) return key === prefix ? [] : [key.slice(prefix.length)];
+    return key === dialect.label('role') && value !== '' ? [value] : [];
+  });
+  return found.length === 0 ? '<none>' : [...new Set(found)].sort().join(',');
+}
+
+function addressOf(object: JsonObject, type: string): string {
+  const address = objectsAt(object, 'status', 'addresses').find(
+    (one) => textAt(one, 'type') === type,
+  );
+  return textAt(address, 'address') || '<none>';
+}
+
+function columns(dialect: Dialect): readonly ColumnDef[] {
+  const info = (name: string, member: string, unknown: string, description: string) =>
+    column(name, (object) => textAt(object, 'status', 'nodeInfo', member) || unknown, {
+      priority: 1,
+      description,
+    });
+  const address = (name: string, type: string) =>
+    column(name, (object) => addressOf(object, type), {
+      priority: 1,
+      description: `First address of type ${type}.`,
+    });
+  return [
+    nameColumn,
+    column('Status', readiness, { description: 'Whether it takes pods.' }),
+    column('Roles', (object) => roles(object, dialect), { description: 'Roles by its labels.' }),
+    ageColumn,
+    column('Version', (object) => textAt(object, 'status', 'nodeInfo', 'kubeletVersion'), {
+      description: 'Version of the node agent.',
+    }),
+    address('Internal-IP', 'InternalIP'),
+    address('External-IP', 'ExternalIP'),
+    info('OS-Image', 'osImage', '<unknown>', 'Operating system.'),
+    info('Kernel-Version', 'kernelVersion', '<unknown>', 'Kernel.'),
+    info('Container-Runtime', 'containerRuntimeVersion', '<unknown>', 'Container runtime.'),
+  ];
+}
+
+/** Node: a machine; its agent registers it together with its status. */
+export function node(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'Node',
+    resource: 'nodes',
+    scope: 'Cluster',
+    shortNames: ['no'],
+    versions: [{ version: 'v1', defaults: fillDefaults, columns: columns(dialect) }],
+    storage: {
+      prefix: '/registry/minions/',
+      fieldsOf: (object) => ({
+        'spec.unschedulable': String(at(object, 'spec', 'unschedulable') === true),
+      }),
+    },
+    keepsStatusOnCreate: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      validateCreate: (_, object) => validateTaints(object),
+      validateUpdate: (_, object, old) => validateUpdate(object, old),
+    },
+    subresources: [
+      {
+        name: 'proxy',
+        verbs: ['create', 'get', 'patch', 'update'],
+        kind: { group: '', version: 'v1', kind: 'NodeProxyOptions' },
+      },
+      { name: 'status', verbs: ['get', 'patch', 'update'] },
+    ],
+    example: () => ({
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: 'node-1' },
+      spec: { taints: [{ key: 'example.com/gpu', effect: 'NoSchedule' }] },
+      status: {
+        capacity: { cpu: '4', memory: '8Gi' },
+        conditions: [{ type: 'Ready', status: 'True', reason: 'AgentReady' }],
+      },
+    }),
+  });
+}

@@ -1,0 +1,39 @@
+import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { at, listAt } from './cells.ts';
+
+/** Defaulting in place. */
+
+/** Sets each member that is absent, null or an empty string. */
+export function fill(object: JsonObject | undefined, defaults: JsonObject): void {
+  if (object === undefined) return;
+  for (const [name, value] of Object.entries(defaults)) {
+    const present = object[name];
+    if (present === undefined || present === null || present === '') object[name] = value;
+  }
+}
+
+/** The object at a path; undefined when there is none. */
+export function objectAt(
+  object: JsonValue | undefined,
+  ...path: readonly string[]
+): JsonObject | undefined {
+  const value = at(object, ...path);
+  return isObject(value) ? value : undefined;
+}
+
+/** The objects of the list at a path. */
+export function objectsAt(
+  object: JsonValue | undefined,
+  ...path: readonly string[]
+): readonly JsonObject[] {
+  return listAt(object, ...path).filter(isObject);
+}
+
+/** The object member of a name, made when it is absent. */
+export function ensure(object: JsonObject, name: string): JsonObject {
+  const present = object[name];
+  if (isObject(present)) return present;
+  const made: JsonObject = {};
+  object[name] = made;
+  return made;
+}

@@ -1,0 +1,113 @@
+import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { textAt } from '../cells.ts';
+import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+
+/** Fills a pod's spec, wherever it stands, as upstream's defaulting does. */
+export function fillPodSpec(spec: JsonObject | undefined): void {
+  if (spec === undefined) return;
+  fill(spec, {
+    restartPolicy: 'Always',
+    dnsPolicy: 'ClusterFirst',
+    schedulerName: 'default-scheduler',
+    terminationGracePeriodSeconds: 30,
+    securityContext: {},
+  });
+  const hostNetwork = spec['hostNetwork'] === true;
+  for (const member of ['initContainers', 'containers', 'ephemeralContainers']) {
+    for (const container of objectsAt(spec, member)) fillContainer(container, { hostNetwork });
+  }
+  for (const volume of objectsAt(spec, 'volumes')) fillVolume(volume);
+}
+
+function fillContainer(container: JsonObject, options: { hostNetwork: boolean }): void {
+  fill(container, {
+    imagePullPolicy: pullPolicy(textAt(container, 'image')),
+    terminationMessagePath: '/dev/termination-log',
+    terminationMessagePolicy: 'File',
+  });
+  for (const port of objectsAt(container, 'ports')) {
+    fill(port, { protocol: 'TCP' });
+    if (options.hostNetwork) fill(port, { hostPort: port['containerPort'] ?? 0 });
+  }
+  for (const variable of objectsAt(container, 'env')) {
+    fill(objectAt(variable, 'valueFrom', 'fieldRef'), { apiVersion: 'v1' });
+  }
+  for (const name of ['livenessProbe', 'readinessProbe', 'startupProbe']) {
+    fillProbe(objectAt(container, name));
+  }
+  for (const name of ['postStart', 'preStop']) {
+    fillHttpGet(objectAt(container, 'lifecycle', name, 'httpGet'));
+  }
+}
+
+/** `latest` and no tag at all mean the image may change under its name. */
+function pullPolicy(image: string): JsonValue {
+  const afterSlash = image.slice(image.lastIndexOf('/') + 1);
+  if (afterSlash.includes('@')) return 'IfNotPresent';
+  const colon = afterSlash.indexOf(':');
+  const tag = colon < 0 ? 'latest' : afterSlash.slice(colon + 1);
+  return tag === 'latest' ? 'Always' : 'IfNotPresent';
+}
+
+function fillProbe(probe: JsonObject | undefined): void {
+  if (probe === undefined) return;
+  const counts = { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3 };
+  for (const [name, value] of Object.entries(counts)) {
+    if (probe[name] === undefined || probe[name] === 0) probe[name] = value;
+  }
+  fillHttpGet(objectAt(probe, 'httpGet'));
+  const grpc = objectAt(probe, 'grpc');
+  if (grpc !== undefined && grpc['service'] === undefined) grpc['service'] = '';
+}
+
+function fillHttpGet(action: JsonObject | undefined): void {
+  fill(action, { path: '/', scheme: 'HTTP' });
+}
+
+const fileMode = 0o644;
+
+function fillVolume(volume: JsonObject): void {
+  const sources = Object.keys(volume).filter((name) => name !== 'name' && volume[name] !== null);
+  if (sources.length === 0) volume['emptyDir'] = {};
+  for (const name of ['secret', 'configMap', 'downwardAPI', 'projected']) {
+    fill(objectAt(volume, name), { defaultMode: fileMode });
+  }
+  const hostPath = objectAt(volume, 'hostPath');
+  if (hostPath !== undefined && hostPath['type'] === undefined) hostPath['type'] = '';
+  fillDownwardItems(objectsAt(volume, 'downwardAPI', 'items'));
+  for (const source of objectsAt(volume, 'projected', 'sources')) {
+    fillDownwardItems(objectsAt(source, 'downwardAPI', 'items'));
+    fill(objectAt(source, 'serviceAccountToken'), { expirationSeconds: 3600 });
+  }
+  fillDrivers(volume);
+  const claim = objectAt(volume, 'ephemeral', 'volumeClaimTemplate', 'spec');
+  fill(claim, { volumeMode: 'Filesystem' });
+}
+
+function fillDownwardItems(items: readonly JsonObject[]): void {
+  for (const item of items) fill(objectAt(item, 'fieldRef'), { apiVersion: 'v1' });
+}
+
+/** Volume drivers with defaults; of a pod's volume and of a persistent one. */
+export function fillDrivers(source: JsonObject): void {
+  fill(objectAt(source, 'iscsi'), { iscsiInterface: 'default' });
+  fill(objectAt(source, 'rbd'), { pool: 'rbd', user: 'admin', keyring: '/etc/ceph/keyring' });
+  fill(objectAt(source, 'scaleIO'), { storageMode: 'ThinProvisioned', fsType: 'xfs' });
+  fill(objectAt(source, 'azureDisk'), {
+    cachingMode: 'ReadWrite',
+    kind: 'Shared',
+    fsType: 'ext4',
+    readOnly: false,
+  });
+}
+
+/** Requests that are not given are what the limits are; for pods, not for templates. */
+export function requestsFromLimits(spec: JsonObject): void {
+  for (const member of ['initContainers', 'containers']) {
+    for (const container of objectsAt(spec, member)) {
+      const limits = objectAt(container, 'resources', 'limits');
+      if (limits === undefined) continue;
+      fill(ensure(ensure(container, 'resources'), 'requests'), { ...limits });
+    }
+  }
+}
