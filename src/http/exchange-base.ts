@@ -25,7 +25,7 @@ export interface ExchangeHost {
 
 /**
  * What HTTP/1.1 and HTTP/2 share: one readable, one writable, counted from the first header to the
- * writable's `close`. The sweep calls `expire` now and then, so no request needs a timer of its own.
+ * writable's `close`. The sweep calls `expire` now and then, so no request has a timer of its own.
  */
 export abstract class ExchangeBase implements Exchange {
   abstract readonly method: string;

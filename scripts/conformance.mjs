@@ -1,0 +1,82 @@
+// Writes docs/CONFORMANCE.md: which requirement is proved by which test over HTTP. A test proves
+// the rows its title starts with (`LIST-1, LIST-2: …`). With --check it writes nothing, and only
+// says whether the page is true.
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const page = join(root, 'docs', 'CONFORMANCE.md');
+
+function testFiles(folder) {
+  return readdirSync(join(root, folder))
+    .sort()
+    .flatMap((name) => {
+      const path = `${folder}/${name}`;
+      if (statSync(join(root, path)).isDirectory()) return testFiles(path);
+      return path.endsWith('.test.ts') ? [path] : [];
+    });
+}
+
+/** A title in a call of test or test.each(…), but for skipped ones and describe. */
+const titled = /(?<!describe|skip|todo)\(\s*(['"`])([A-Z]+-\d+(?:,\s*[A-Z]+-\d+)*):\s/g;
+
+function proofs() {
+  const found = new Map();
+  for (const path of ['src', 'test'].flatMap(testFiles)) {
+    const text = readFileSync(join(root, path), 'utf8');
+    for (const [, , ids] of text.matchAll(titled)) {
+      for (const id of ids.split(/,\s*/)) {
+        const files = found.get(id) ?? new Map();
+        files.set(path, (files.get(path) ?? 0) + 1);
+        found.set(id, files);
+      }
+    }
+  }
+  return found;
+}
+
+/** The page as it should be. Throws when a test names a row that does not exist. */
+export function conformancePage() {
+  const rows = JSON.parse(readFileSync(join(root, 'docs', 'requirements.json'), 'utf8'));
+  const found = proofs();
+  const unknown = [...found.keys()].filter((id) => !rows.some((row) => row.id === id));
+  if (unknown.length > 0) throw new Error(`tests name unknown rows: ${unknown.join(', ')}`);
+  const lines = rows.map(({ id, summary }) => {
+    const files = found.get(id);
+    const state =
+      files === undefined
+        ? 'not done'
+        : [...files].map(([path, count]) => `[${count}](../${path})`).join(' ');
+    return `| ${id} | ${summary} | ${state} |`;
+  });
+  return `# Conformance
+
+What the server must do, row by row, and the tests over HTTP that prove it. Written by
+\`npm run conformance\` from the titles of the tests; a test fails when it is out of date.
+
+${found.size} of ${rows.length} rows have a test. A number is how many tests a file has for the row.
+
+| row | what it asks | tests |
+|---|---|---|
+${lines.join('\n')}
+`;
+}
+
+/** Whether the committed page is what the tests say. */
+export function conformanceIsTrue() {
+  try {
+    return readFileSync(page, 'utf8') === conformancePage();
+  } catch (error) {
+    if (error.code === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  if (!process.argv.includes('--check')) writeFileSync(page, conformancePage());
+  else if (!conformanceIsTrue()) {
+    console.error('docs/CONFORMANCE.md is out of date: run npm run conformance');
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,51 @@
+// `npm start`: a server on ./wheelhouse-data, and a word on how to talk to it. Further arguments
+// (`npm start -- --secure-port=7443`) go to `wheelhouse serve`.
+import { spawn } from 'node:child_process';
+import { dirname, join, relative } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const given = process.argv.slice(2);
+const dataDir = given.some((arg) => /^--data-dir(=|$)/.test(arg))
+  ? []
+  : [`--data-dir=${join(root, 'wheelhouse-data')}`];
+const server = spawn(
+  process.execPath,
+  [join(root, 'bin', 'wheelhouse.js'), 'serve', ...dataDir, ...given],
+  { stdio: ['inherit', 'inherit', 'pipe'] },
+);
+
+let listening;
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => server.kill(signal));
+createInterface({ input: server.stderr }).on('line', (line) => {
+  console.error(line);
+  const entry = parse(line);
+  if (entry?.msg === 'listening') listening = entry;
+  if (entry?.msg === 'ready' && listening !== undefined) explain(listening);
+});
+server.on('exit', (code, signal) => {
+  process.exitCode = code ?? (signal === null ? 1 : 130);
+});
+
+function parse(line) {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function explain({ url, adminKubeconfig }) {
+  const kubeconfig = relative(process.cwd(), adminKubeconfig) || adminKubeconfig;
+  console.log(`
+Wheelhouse is ready at ${url}. The administrator's kubeconfig is ${kubeconfig}.
+
+  node bin/svcctl.js --kubeconfig ${kubeconfig} get namespaces
+  curl -k ${url}/readyz?verbose
+
+kubectl works too, with a server started with --dialect=kubernetes:
+
+  kubectl --kubeconfig ${kubeconfig} get namespaces
+`);
+}

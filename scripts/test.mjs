@@ -1,0 +1,54 @@
+// `npm test`: style, types, then every test. Prints what failed; ends with one line of counts, and
+// leaves vitest's own report in node_modules/.cache/test-results.json. Arguments go to vitest.
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const report = join(root, 'node_modules', '.cache', 'test-results.json');
+const bin = (name) => join(root, 'node_modules', '.bin', name);
+
+function step(name, command, args) {
+  const began = performance.now();
+  const { status } = spawnSync(command, args, { cwd: root, stdio: 'inherit' });
+  const seconds = ((performance.now() - began) / 1000).toFixed(1);
+  console.log(`${status === 0 ? 'passed' : 'FAILED'}: ${name} (${seconds} s)`);
+  return status === 0;
+}
+
+function counts() {
+  try {
+    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } =
+      JSON.parse(readFileSync(report, 'utf8'));
+    // A file that does not even load has no tests to count, and must not pass for it.
+    const broken = testResults.filter(
+      ({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0,
+    ).length;
+    return {
+      passed: numPassedTests,
+      failed: numFailedTests + broken,
+      skipped: numPendingTests + numTodoTests,
+    };
+  } catch {
+    return { passed: 0, failed: 1, skipped: 0 };
+  }
+}
+
+mkdirSync(dirname(report), { recursive: true });
+rmSync(report, { force: true });
+const lint = step('style (biome)', bin('biome'), ['check', '--diagnostic-level=error', '.']);
+const types = step('types (tsc)', bin('tsc'), ['--noEmit', '-p', '.']);
+const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+const tests = step('tests (vitest)', bin('vitest'), [
+  'run',
+  ...reporters,
+  ...process.argv.slice(2),
+]);
+const { passed, failed, skipped } = counts();
+// Style and types are two checks more, each counted like a test.
+const checks = [lint, types];
+const passedChecks = checks.filter(Boolean).length;
+const failedInAll = failed + checks.length - passedChecks;
+console.log(`${passed + passedChecks} passed, ${failedInAll} failed, ${skipped} skipped`);
+process.exitCode = lint && types && tests && failedInAll === 0 ? 0 : 1;

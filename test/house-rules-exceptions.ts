@@ -1,0 +1,14 @@
+/** What breaks a house rule today. Take entries off when they are mended; add none. */
+export const exceptions = {
+  imports: [],
+  cycles: [],
+  longFiles: [],
+  longFunctions: [],
+  longLines: [],
+  any: [],
+  defaultExports: [],
+  hostTime: [],
+  vendorNames: [],
+  todos: [],
+  machinePaths: [],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
