@@ -1,0 +1,272 @@
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { copyFile, mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Database, open, type RootDatabase } from 'lmdb';
+import { type Revision, StoreError } from '../contract.ts';
+import {
+  damaged,
+  decodeHead,
+  decodeLogKey,
+  decodeLogRecord,
+  decodeState,
+  encodeLogKey,
+  encodeState,
+  type Head,
+  type LogRecord,
+  type StoreState,
+} from './record.ts';
+import { verifyDataFile } from './verify-data-file.ts';
+
+/** One change inside a commit; no value removes the key. */
+export interface Change {
+  readonly table: 'log' | 'heads';
+  readonly key: Buffer;
+  readonly value: Buffer | undefined;
+}
+
+/** The newest layout this program writes; a data directory with a higher one is refused. */
+export const formatVersion = 1;
+
+/** LMDB's limit for keys with 4 KiB pages, bytes of UTF-8. */
+export const keyBytesMax = 1978;
+
+const mapSizeDefault = 64 * 2 ** 30;
+const dataName = 'data.mdb';
+const stateKey = Buffer.from('state');
+const formatKey = Buffer.from('format');
+
+type Table = Database<Buffer, Buffer>;
+
+/**
+ * The LMDB environment of one data directory and its three tables: `log` (revision to record),
+ * `heads` (key to its newest revision) and `meta`. Knows bytes and transactions, no rules.
+ * `commit` is durable when it resolves: with `overlappingSync` off LMDB syncs the data pages, then
+ * writes the meta page through a synchronous descriptor, and only then reports the commit.
+ */
+export class RecordDatabase {
+  readonly #directory: string;
+  readonly #root: RootDatabase<Buffer, Buffer>;
+  readonly #log: Table;
+  readonly #heads: Table;
+  readonly #meta: Table;
+
+  constructor(options: { directory: string; mapSizeBytes: number | undefined }) {
+    this.#directory = options.directory;
+    const path = join(options.directory, dataName);
+    verifyDataFile(path);
+    const shape = { encoding: 'binary', keyEncoding: 'binary' } as const;
+    try {
+      this.#root = open({
+        path: options.directory,
+        noSubdir: false,
+        overlappingSync: false,
+        pageSize: 4096,
+        maxDbs: 4,
+        mapSize: options.mapSizeBytes ?? mapSizeDefault,
+        ...shape,
+      });
+      this.#log = this.#root.openDB({ name: 'log', ...shape });
+      this.#heads = this.#root.openDB({ name: 'heads', ...shape });
+      this.#meta = this.#root.openDB({ name: 'meta', ...shape });
+    } catch (error) {
+      throw translate(error);
+    }
+    chmodSync(path, 0o600);
+    chmodSync(join(options.directory, 'lock.mdb'), 0o600);
+    syncDirectory(options.directory);
+  }
+
+  /** The state on disk; a new file is set up first. Refuses newer formats and damage. */
+  async load(): Promise<StoreState> {
+    const format = this.#read(this.#meta, formatKey);
+    const state = this.#read(this.#meta, stateKey);
+    if (format === undefined && state === undefined) return this.#create();
+    const found = Number(format?.toString('latin1'));
+    if (found > formatVersion) {
+      throw new StoreError({
+        code: 'unavailable',
+        message:
+          `data directory ${this.#directory} has format ${found},` +
+          ` this program knows formats up to ${formatVersion}: use a newer one`,
+      });
+    }
+    if (found !== formatVersion || state === undefined) throw damaged('it has no valid state');
+    const loaded = decodeState(state);
+    const last = this.lastLogRevision();
+    if (last > loaded.revision) throw damaged(`its log goes on after revision ${loaded.revision}`);
+    return loaded;
+  }
+
+  async #create(): Promise<StoreState> {
+    if (this.lastLogRevision() > 0) throw damaged('it has a log but no state');
+    const state = { revision: 0, compacted: 0, swept: 0 };
+    await this.#transact(() => {
+      this.#meta.put(formatKey, Buffer.from(String(formatVersion)));
+      this.#meta.put(stateKey, encodeState(state));
+    });
+    return state;
+  }
+
+  /** All changes and the state, in one durable transaction, or none of them. */
+  async commit(changes: readonly Change[], state: StoreState): Promise<void> {
+    const encoded = encodeState(state);
+    await this.#transact(() => {
+      for (const { table, key, value } of changes) {
+        const target = table === 'log' ? this.#log : this.#heads;
+        if (value === undefined) target.remove(key);
+        else target.put(key, value);
+      }
+      this.#meta.put(stateKey, encoded);
+    });
+  }
+
+  async #transact(write: () => void): Promise<void> {
+    try {
+      await this.#root.batch(write);
+    } catch (error) {
+      const cause = await commitCause(error);
+      throw translate(cause);
+    }
+  }
+
+  state(): StoreState {
+    const state = this.#read(this.#meta, stateKey);
+    if (state === undefined) throw damaged('its state record is gone');
+    return decodeState(state);
+  }
+
+  head(keyBytes: Buffer): Head | undefined {
+    const found = this.#read(this.#heads, keyBytes);
+    return found === undefined ? undefined : decodeHead(found);
+  }
+
+  record(revision: Revision): LogRecord | undefined {
+    const found = this.#read(this.#log, encodeLogKey(scratchKey, revision));
+    return found === undefined ? undefined : decodeLogRecord(found, revision);
+  }
+
+  /** Heads in byte order of keys from `start` on, up to and without `end`. */
+  heads(options: { start: Buffer | undefined; end: Buffer | undefined; limit: number }): {
+    readonly key: Buffer;
+    readonly head: Head;
+  }[] {
+    const { start, end, limit } = options;
+    return guarded(() => {
+      const found = [];
+      const range = { limit, ...(start && { start }), ...(end && { end }) };
+      for (const { key, value } of this.#heads.getRange(range)) {
+        found.push({ key: Buffer.from(key), head: decodeHead(value) });
+      }
+      return found;
+    });
+  }
+
+  /** Log records after a revision, up to and including `through`, in order. */
+  records(options: { after: Revision; through: Revision; limit: number }): LogRecord[] {
+    return guarded(() => {
+      const found: LogRecord[] = [];
+      const start = encodeLogKey(Buffer.alloc(8), options.after + 1);
+      const end = encodeLogKey(Buffer.alloc(8), options.through + 1);
+      for (const { key, value } of this.#log.getRange({ start, end, limit: options.limit })) {
+        found.push(decodeLogRecord(value, decodeLogKey(key)));
+      }
+      return found;
+    });
+  }
+
+  lastLogRevision(): Revision {
+    return guarded(() => {
+      for (const key of this.#log.getKeys({ reverse: true, limit: 1 })) return decodeLogKey(key);
+      return 0;
+    });
+  }
+
+  sizeBytes(): number {
+    return statSync(join(this.#directory, dataName)).size;
+  }
+
+  /** Copies the newest committed state into the new directory `path`. */
+  async backup(path: string): Promise<void> {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    const draft = join(path, `${dataName}.draft`);
+    await rm(draft, { recursive: true, force: true });
+    await mkdir(draft, { mode: 0o700 });
+    try {
+      await this.#root.backup(draft, true);
+      await copyFile(join(draft, dataName), join(path, dataName));
+    } finally {
+      await rm(draft, { recursive: true, force: true });
+    }
+    chmodSync(join(path, dataName), 0o600);
+    syncFile(join(path, dataName));
+    syncDirectory(path);
+  }
+
+  async close(): Promise<void> {
+    await this.#root.close();
+  }
+
+  #read(table: Table, key: Buffer): Buffer | undefined {
+    return guarded(() => table.getBinaryFast(key));
+  }
+}
+
+const scratchKey = Buffer.alloc(8);
+
+/** Creates the data directory, readable by its owner only. */
+export function prepareDirectory(directory: string): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  chmodSync(directory, 0o700);
+}
+
+function syncFile(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Makes the names in the directory survive a power loss. */
+function syncDirectory(directory: string): void {
+  if (process.platform !== 'win32') syncFile(directory);
+}
+
+function guarded<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw translate(error);
+  }
+}
+
+async function commitCause(error: unknown): Promise<unknown> {
+  const reported = (error as { commitError?: Promise<never> }).commitError;
+  if (reported === undefined) return error;
+  try {
+    return await reported;
+  } catch (cause) {
+    return cause;
+  }
+}
+
+const noSpaceCodes: readonly unknown[] = [-30792, 28, 122, 'ENOSPC', 'EDQUOT', 'MDB_MAP_FULL'];
+/** Not found page, corrupted, version mismatch, invalid file. */
+const damageCodes: readonly unknown[] = [-30797, -30796, -30794, -30793];
+
+/** LMDB's and the host's errors as the store's own. */
+function translate(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  const { code, message } = error as { code?: unknown; message?: string };
+  const text = String(message);
+  if (noSpaceCodes.includes(code) || /No space left|MDB_MAP_FULL|Disk quota/.test(text)) {
+    return new StoreError({ code: 'no-space', message: `no space left: ${text}`, cause: error });
+  }
+  if (damageCodes.includes(code)) return damaged(text, error);
+  return new StoreError({
+    code: 'unavailable',
+    message: `the store failed: ${text}`,
+    cause: error,
+  });
+}

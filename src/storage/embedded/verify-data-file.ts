@@ -1,0 +1,137 @@
+import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
+import { damaged } from './record.ts';
+
+/**
+ * LMDB maps the file into memory and trusts its pages: one cut short or overwritten would crash the
+ * process. So the page tree is checked here before LMDB sees it: every page that the newest
+ * meta page leads to lies inside the file, bears its own number and has sound bounds.
+ *
+ * Layout (LMDB data version 2, 64 bit, little endian): a page begins with number 8, transaction 8,
+ * pad 2, flags 2, lower 2, upper 2, then 2-byte node offsets counted from the end of that header.
+ * A node is lo 2, hi 2, flags 2, key size 2, key, data; in a branch lo, hi and flags make up the
+ * child's page number. A table is 48 bytes, its root page at offset 40.
+ */
+const headerSize = 24;
+const tableSize = 48;
+const magic = 0xbeefc0de;
+const flagBranch = 1;
+const flagLeaf = 2;
+const flagOverflow = 4;
+const nodeBig = 1;
+const nodeTable = 2;
+const noPage = 0xffff_ffff_ffff_ffffn;
+const depthMax = 40;
+/** Files above this size have only their branch pages and the leaves' headers' places checked. */
+const leavesCheckedBytesMax = 256 * 2 ** 20;
+
+interface Walk {
+  readonly file: Buffer | undefined;
+  readonly descriptor: number;
+  readonly pageSize: number;
+  readonly size: number;
+}
+
+/** Throws StoreError `damaged` unless the file is absent, empty or a sound LMDB file. */
+export function verifyDataFile(path: string): void {
+  if (!existsSync(path)) return;
+  const descriptor = openSync(path, 'r');
+  try {
+    const size = fstatSync(descriptor).size;
+    if (size === 0) return;
+    verify(descriptor, size);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function verify(descriptor: number, size: number): void {
+  const start = Buffer.alloc(Math.min(size, 2 * 65_536));
+  readSync(descriptor, start, 0, start.length, 0);
+  if (start.length < 8192 || start.readUInt32LE(headerSize) !== magic) {
+    throw damaged('it does not begin with a valid meta page');
+  }
+  const pageSize = start.readUInt32LE(headerSize + 24);
+  if (pageSize !== 4096) throw damaged(`its page size reads ${pageSize}`);
+  if (start.readUInt32LE(pageSize + headerSize) !== magic) {
+    throw damaged('its second meta page is not valid');
+  }
+  const first = start.readBigUInt64LE(metaTransaction);
+  const second = start.readBigUInt64LE(pageSize + metaTransaction);
+  const meta = start.subarray(first > second ? 0 : pageSize);
+  let file: Buffer | undefined;
+  if (size <= leavesCheckedBytesMax) {
+    file = Buffer.allocUnsafe(size);
+    readSync(descriptor, file, 0, size, 0);
+  }
+  const walk: Walk = { file, descriptor, pageSize, size };
+  verifyTree(walk, meta.readBigUInt64LE(headerSize + 24 + 40), 0);
+  verifyTree(walk, meta.readBigUInt64LE(headerSize + 24 + tableSize + 40), 0);
+}
+
+const metaTransaction = headerSize + 24 + 2 * tableSize + 8;
+
+function readPage(walk: Walk, number: bigint): Buffer {
+  const offset = Number(number) * walk.pageSize;
+  if (offset + walk.pageSize > walk.size) throw damaged(`page ${number} lies behind its end`);
+  let page: Buffer;
+  if (walk.file !== undefined) page = walk.file.subarray(offset, offset + walk.pageSize);
+  else {
+    page = Buffer.allocUnsafe(walk.pageSize);
+    readSync(walk.descriptor, page, 0, walk.pageSize, offset);
+  }
+  if (page.readBigUInt64LE(0) !== number) throw damaged(`page ${number} bears another number`);
+  return page;
+}
+
+function verifyTree(walk: Walk, number: bigint, depth: number): void {
+  if (number === noPage) return;
+  if (depth > depthMax) throw damaged(`page ${number} lies too deep`);
+  const page = readPage(walk, number);
+  const kind = page.readUInt16LE(18) & 0x7f;
+  if (kind !== flagBranch && kind !== flagLeaf) throw damaged(`page ${number} is of kind ${kind}`);
+  const lower = page.readUInt16LE(20);
+  const upper = page.readUInt16LE(22);
+  if (lower > upper || upper + headerSize > walk.pageSize) {
+    throw damaged(`page ${number} has impossible bounds`);
+  }
+  for (let at = 0; at < lower; at += 2) {
+    const offset = page.readUInt16LE(headerSize + at) + headerSize;
+    if (offset < lower || offset + 8 > walk.pageSize) {
+      throw damaged(`page ${number} has a node outside of it`);
+    }
+    if (kind === flagLeaf) verifyLeafNode(walk, page, offset);
+    else verifyBranchNode(walk, { page, offset, depth });
+  }
+}
+
+function verifyBranchNode(
+  walk: Walk,
+  node: { readonly page: Buffer; readonly offset: number; readonly depth: number },
+): void {
+  const { page, offset, depth } = node;
+  const child = page.readUInt32LE(offset) + page.readUInt16LE(offset + 4) * 2 ** 32;
+  if (walk.file === undefined && depth > 0) {
+    if ((child + 1) * walk.pageSize > walk.size) throw damaged(`page ${child} lies behind its end`);
+    if (depth > 1) return;
+  }
+  verifyTree(walk, BigInt(child), depth + 1);
+}
+
+function verifyLeafNode(walk: Walk, page: Buffer, offset: number): void {
+  const size = page.readUInt32LE(offset);
+  const flags = page.readUInt16LE(offset + 4);
+  const data = offset + 8 + page.readUInt16LE(offset + 6);
+  const inline = (flags & nodeBig) !== 0 ? 24 : size;
+  if (data + inline > walk.pageSize) throw damaged('a node reaches beyond its page');
+  if ((flags & nodeBig) !== 0) {
+    const first = page.readBigUInt64LE(data);
+    const overflow = readPage(walk, first);
+    if ((overflow.readUInt16LE(18) & flagOverflow) === 0) {
+      throw damaged(`page ${first} is not of kind ${flagOverflow}`);
+    }
+    const end = Number(first) * walk.pageSize + headerSize + size;
+    if (end > walk.size) throw damaged(`page ${first} reaches beyond its end`);
+  } else if ((flags & nodeTable) !== 0) {
+    verifyTree(walk, page.readBigUInt64LE(data + 40), 1);
+  }
+}

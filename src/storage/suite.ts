@@ -1,0 +1,387 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Store, StoredRecord, StoreError, StoreEvent, StoreWatch } from './contract.ts';
+
+/** A store under test, and how to get rid of it. */
+export interface SuiteStore {
+  readonly store: Store;
+  /** Called after each test, whether or not the test has closed the store. */
+  dispose(): Promise<void>;
+}
+
+const bytes = (text: string): Buffer => Buffer.from(text);
+const shown = (record: StoredRecord | undefined) =>
+  record && [record.key, record.value.toString(), record.createRevision, record.modRevision];
+
+function shownEvent(event: StoreEvent): string {
+  return event.type === 'put'
+    ? `${event.revision} put ${event.key}=${event.value} created ${event.createRevision}`
+    : `${event.revision} delete ${event.key}`;
+}
+
+/** Collects what a watch delivers. */
+export interface Collected {
+  readonly watch: StoreWatch;
+  readonly batches: (readonly StoreEvent[])[];
+  readonly events: () => StoreEvent[];
+  readonly ended: () => StoreError | undefined;
+}
+
+/** Watches `prefix` after a revision and keeps everything that comes. */
+export async function collect(
+  store: Store,
+  options: { readonly prefix: string; readonly after: number },
+): Promise<Collected> {
+  const batches: (readonly StoreEvent[])[] = [];
+  let reason: StoreError | undefined;
+  const watch = await store.watch({
+    ...options,
+    onEvents: (events) => batches.push(events),
+    onEnd: (error) => {
+      reason = error;
+    },
+  });
+  return { watch, batches, events: () => batches.flat(), ended: () => reason };
+}
+
+/** Every implementation of the contract, and every decorator of one, runs these. */
+export function storeSuite(suite: {
+  readonly name: string;
+  readonly open: () => Promise<SuiteStore>;
+}): void {
+  let store: Store;
+  let opened: SuiteStore;
+  beforeEach(async () => {
+    opened = await suite.open();
+    store = opened.store;
+  });
+  afterEach(() => opened.dispose());
+  const context = { store: () => store };
+  describe(`${suite.name}: writes`, () => writeTests(context));
+  describe(`${suite.name}: reads`, () => readTests(context));
+  describe(`${suite.name}: history`, () => historyTests(context));
+  describe(`${suite.name}: watches`, () => watchTests(context));
+  describe(`${suite.name}: life`, () => lifeTests(context));
+}
+
+interface Context {
+  readonly store: () => Store;
+}
+
+async function put(store: Store, key: string, value: string, expected = 0): Promise<number> {
+  const result = await store.put({ key, value: bytes(value), expect: expected });
+  if (!result.ok) throw new Error(`put ${key} expecting ${expected} failed`);
+  return result.revision;
+}
+
+async function remove(store: Store, key: string, expected: number): Promise<number> {
+  const result = await store.delete({ key, expect: expected });
+  if (!result.ok) throw new Error(`delete ${key} expecting ${expected} failed`);
+  return result.revision;
+}
+
+function writeTests({ store }: Context): void {
+  test('begins at revision 0 and grows by one with each write', async () => {
+    expect(await store().currentRevision()).toBe(0);
+    expect(await put(store(), '/a', '1')).toBe(1);
+    expect(await put(store(), '/a', '2', 1)).toBe(2);
+    expect(await remove(store(), '/a', 2)).toBe(3);
+    expect(await store().currentRevision()).toBe(3);
+  });
+
+  test('a failed expectation gives what stands in the way and costs no revision', async () => {
+    await put(store(), '/a', '1');
+    const create = await store().put({ key: '/a', value: bytes('x'), expect: 0 });
+    expect(create.ok).toBe(false);
+    if (!create.ok) expect(shown(create.current)).toEqual(['/a', '1', 1, 1]);
+    const stale = await store().delete({ key: '/a', expect: 9 });
+    if (!stale.ok) expect(shown(stale.current)).toEqual(['/a', '1', 1, 1]);
+    expect(stale.ok).toBe(false);
+    const absent = await store().put({ key: '/b', value: bytes('x'), expect: 5 });
+    expect(absent).toEqual({ ok: false, current: undefined });
+    expect(await store().delete({ key: '/b', expect: 0 })).toEqual({
+      ok: false,
+      current: undefined,
+    });
+    expect(await store().currentRevision()).toBe(1);
+  });
+
+  test('a recreated key has a new createRevision', async () => {
+    await put(store(), '/a', '1');
+    await remove(store(), '/a', 1);
+    await put(store(), '/a', '2');
+    await put(store(), '/a', '3', 3);
+    expect(shown(await store().get('/a'))).toEqual(['/a', '3', 3, 4]);
+  });
+
+  test('of concurrent writers of one key exactly one wins each revision', async () => {
+    let current = await put(store(), '/a', '0');
+    for (let round = 0; round < 10; round++) {
+      const expected = current;
+      const writers = Array.from({ length: 16 }, (_, i) =>
+        store().put({ key: '/a', value: bytes(`${round}/${i}`), expect: expected }),
+      );
+      const results = await Promise.all(writers);
+      const winners = results.filter((result) => result.ok);
+      expect(winners).toHaveLength(1);
+      current = (winners[0] as { revision: number }).revision;
+      for (const result of results) {
+        if (!result.ok) expect(result.current?.modRevision).toBe(current);
+      }
+    }
+    expect(await store().currentRevision()).toBe(11);
+  });
+
+  test('a write is readable as soon as it resolves', async () => {
+    const writers = Array.from({ length: 20 }, async (_, i) => {
+      const revision = await put(store(), `/k${i}`, String(i));
+      expect((await store().get(`/k${i}`))?.modRevision).toBe(revision);
+      expect(await store().currentRevision()).toBeGreaterThanOrEqual(revision);
+    });
+    await Promise.all(writers);
+  });
+
+  test('empty and large values keep their bytes', async () => {
+    const large = Buffer.alloc(1_500_000, 'wheel');
+    await store().put({ key: '/large', value: large, expect: 0 });
+    await store().put({ key: '/empty', value: Buffer.alloc(0), expect: 0 });
+    expect((await store().get('/large'))?.value.equals(large)).toBe(true);
+    expect((await store().get('/empty'))?.value.length).toBe(0);
+  });
+}
+
+function readTests({ store }: Context): void {
+  const keys = async (prefix: string, more: { after?: string; limit?: number } = {}) => {
+    const result = await store().range({ prefix, ...more });
+    return [result.records.map((record) => record.key), result.more];
+  };
+
+  test('pages through a prefix in byte order', async () => {
+    for (const key of ['/a/c', '/a/a', '/b', '/a/b', '/a', '/ab']) await put(store(), key, 'v');
+    expect(await keys('/a/')).toEqual([['/a/a', '/a/b', '/a/c'], false]);
+    expect(await keys('/a')).toEqual([['/a', '/a/a', '/a/b', '/a/c', '/ab'], false]);
+    expect(await keys('/a/', { limit: 2 })).toEqual([['/a/a', '/a/b'], true]);
+    expect(await keys('/a/', { limit: 2, after: '/a/b' })).toEqual([['/a/c'], false]);
+    expect(await keys('/a/', { limit: 3 })).toEqual([['/a/a', '/a/b', '/a/c'], false]);
+    expect(await keys('/a/', { after: '/a/aa' })).toEqual([['/a/b', '/a/c'], false]);
+    expect(await keys('/a/', { after: '/z' })).toEqual([[], false]);
+    expect(await keys('/b', { after: '/a' })).toEqual([['/b'], false]);
+    expect((await keys(''))[0]).toHaveLength(6);
+    expect(await keys('/none')).toEqual([[], false]);
+  });
+
+  test('orders by UTF-8 bytes, not by UTF-16 units', async () => {
+    const inOrder = ['/k/a', '/k/ä', '/k/€', '/k/\ufffd', '/k/\u{1f600}', '/k/\u{1f600}x'];
+    for (const key of [...inOrder].reverse()) await put(store(), key, 'v');
+    expect(await keys('/k/')).toEqual([inOrder, false]);
+    expect(await keys('/k/', { after: '/k/\ufffd' })).toEqual([inOrder.slice(4), false]);
+    expect(await keys('/k/\u{1f600}')).toEqual([inOrder.slice(4), false]);
+  });
+
+  test('a range of thousands is complete and at one revision', async () => {
+    const writes = Array.from({ length: 2500 }, (_, i) => put(store(), `/n/${i + 10_000}`, 'v'));
+    await Promise.all(writes);
+    const reading = store().range({ prefix: '/n/' });
+    const late = put(store(), '/n/99999', 'late');
+    const result = await reading;
+    await late;
+    expect(result.records).toHaveLength(2500);
+    expect(result.revision).toBe(2500);
+  });
+
+  test('what was read does not change later', async () => {
+    await put(store(), '/a', 'first');
+    const one = await store().get('/a');
+    const all = await store().range({ prefix: '/' });
+    for (let i = 1; i < 30; i++) {
+      await put(store(), '/a', `later ${i}`, i);
+      await store().get('/a');
+    }
+    expect(one?.value.toString()).toBe('first');
+    expect(all.records[0]?.value.toString()).toBe('first');
+  });
+}
+
+function historyTests({ store }: Context): void {
+  async function changes(): Promise<void> {
+    await put(store(), '/a', '1');
+    await put(store(), '/b', '2');
+    await put(store(), '/a', '3', 1);
+    await remove(store(), '/b', 2);
+    await put(store(), '/b', '5');
+    await remove(store(), '/a', 3);
+  }
+  const at = async (revision: number) =>
+    (await store().range({ prefix: '/', revision })).records.map((one) => one.value.toString());
+
+  test('reads every retained revision', async () => {
+    await changes();
+    const states = [];
+    for (let revision = 0; revision <= 6; revision++) states.push((await at(revision)).join());
+    expect(states).toEqual(['', '1', '1,2', '3,2', '3', '3,5', '5']);
+    expect(shown(await store().get('/b', 3))).toEqual(['/b', '2', 2, 2]);
+    expect(await store().get('/b', 4)).toBeUndefined();
+    expect(shown(await store().get('/b', 5))).toEqual(['/b', '5', 5, 5]);
+  });
+
+  test('refuses revisions that are yet to come', async () => {
+    await put(store(), '/a', '1');
+    const future = { code: 'future-revision', revision: 1 };
+    await expect(store().range({ prefix: '/', revision: 2 })).rejects.toMatchObject(future);
+    await expect((async () => store().get('/a', 2))()).rejects.toMatchObject(future);
+    await expect(store().compact(2)).rejects.toMatchObject(future);
+  });
+
+  test('compaction forgets the past and nothing else', async () => {
+    await changes();
+    await store().compact(4);
+    expect(await store().compactRevision()).toBe(4);
+    expect(await at(4)).toEqual(['3']);
+    expect(await at(5)).toEqual(['3', '5']);
+    expect(await at(6)).toEqual(['5']);
+    const gone = { code: 'compacted', revision: 4 };
+    await expect(store().range({ prefix: '/', revision: 3 })).rejects.toMatchObject(gone);
+    await expect((async () => store().get('/a', 1))()).rejects.toMatchObject(gone);
+    await expect(collect(store(), { prefix: '/', after: 3 })).rejects.toMatchObject(gone);
+    await store().compact(2);
+    expect(await store().compactRevision()).toBe(4);
+    await store().compact(6);
+    expect(await at(6)).toEqual(['5']);
+    expect(await store().get('/a')).toBeUndefined();
+    expect(await put(store(), '/a', 'again')).toBe(7);
+    expect(shown(await store().get('/a'))).toEqual(['/a', 'again', 7, 7]);
+    expect(await store().get('/a', 6)).toBeUndefined();
+  });
+}
+
+function watchTests({ store }: Context): void {
+  test('delivers the past, then the present, once and in order', async () => {
+    await put(store(), '/a', '1');
+    await put(store(), '/a', '2', 1);
+    const seen = await collect(store(), { prefix: '/', after: 1 });
+    await remove(store(), '/a', 2);
+    await seen.watch.reached(3);
+    expect(seen.events().map(shownEvent)).toEqual(['2 put /a=2 created 1', '3 delete /a']);
+    expect(seen.watch.progress).toBe(3);
+    seen.watch.close();
+  });
+
+  test('catches up over thousands of events while writes go on', async () => {
+    const writes = Array.from({ length: 2300 }, (_, i) => put(store(), `/k${i}`, 'v'));
+    await Promise.all(writes);
+    const seen = await collect(store(), { prefix: '/', after: 0 });
+    for (let i = 0; i < 20; i++) await put(store(), `/late${i}`, 'v');
+    await seen.watch.reached(2320);
+    const revisions = seen.events().map((event) => event.revision);
+    expect(revisions).toEqual(Array.from({ length: 2320 }, (_, i) => i + 1));
+  });
+
+  test('events are handed over before the write resolves, with the hint', async () => {
+    const seen = await collect(store(), { prefix: '/', after: 0 });
+    const hint = { index: 1 };
+    await store().put({ key: '/a', value: bytes('1'), expect: 0, hint });
+    expect(seen.events()).toHaveLength(1);
+    expect(seen.events()[0]).toMatchObject({ type: 'put', hint });
+    expect(seen.watch.reached(1)).toBeUndefined();
+  });
+
+  test('a prefix sees its own keys only, and progress passes over the others', async () => {
+    const seen = await collect(store(), { prefix: '/a/', after: 0 });
+    await put(store(), '/a', 'v');
+    await put(store(), '/ab/x', 'v');
+    await put(store(), '/a/x', 'v');
+    await put(store(), '/b/x', 'v');
+    await seen.watch.reached(4);
+    expect(seen.events().map((event) => event.key)).toEqual(['/a/x']);
+    expect(seen.watch.progress).toBe(4);
+  });
+
+  test('reached waits for its revision', async () => {
+    const seen = await collect(store(), { prefix: '/', after: 0 });
+    let reached = false;
+    const waiting = Promise.resolve(seen.watch.reached(2)).then(() => {
+      reached = true;
+    });
+    await put(store(), '/a', '1');
+    expect(reached).toBe(false);
+    await put(store(), '/a', '2', 1);
+    await waiting;
+    expect(seen.events()).toHaveLength(2);
+  });
+
+  test('all watches see concurrent writes in the same order', async () => {
+    const one = await collect(store(), { prefix: '/', after: 0 });
+    const other = await collect(store(), { prefix: '/', after: 0 });
+    await Promise.all(Array.from({ length: 100 }, (_, i) => put(store(), `/k${i}`, 'v')));
+    expect(one.events().map(shownEvent)).toEqual(other.events().map(shownEvent));
+    expect(one.events().map((event) => event.revision)).toEqual(
+      Array.from({ length: 100 }, (_, i) => i + 1),
+    );
+  });
+
+  test('close inside a callback stops delivery at once', async () => {
+    let calls = 0;
+    const watch = await store().watch({
+      prefix: '/',
+      after: 0,
+      onEvents: () => {
+        calls += 1;
+        watch.close();
+      },
+      onEnd: () => {},
+    });
+    await put(store(), '/a', '1');
+    await put(store(), '/a', '2', 1);
+    expect(calls).toBe(1);
+  });
+
+  test('a callback that throws harms nobody else', async () => {
+    await store().watch({
+      prefix: '/',
+      after: 0,
+      onEvents: () => {
+        throw new Error('broken watcher');
+      },
+      onEnd: () => {},
+    });
+    const seen = await collect(store(), { prefix: '/', after: 0 });
+    await put(store(), '/a', '1');
+    expect(seen.events()).toHaveLength(1);
+  });
+
+  test('a watch lives on when history before it is compacted', async () => {
+    const seen = await collect(store(), { prefix: '/', after: 0 });
+    await put(store(), '/a', '1');
+    await put(store(), '/a', '2', 1);
+    await store().compact(2);
+    await put(store(), '/a', '3', 2);
+    expect(seen.events()).toHaveLength(3);
+    expect(seen.ended()).toBeUndefined();
+  });
+
+  test('a watch from the compacted revision itself is served', async () => {
+    await put(store(), '/a', '1');
+    await put(store(), '/b', '2');
+    await remove(store(), '/b', 2);
+    await store().compact(2);
+    const seen = await collect(store(), { prefix: '/', after: 2 });
+    await seen.watch.reached(3);
+    expect(seen.events().map(shownEvent)).toEqual(['3 delete /b']);
+  });
+}
+
+function lifeTests({ store }: Context): void {
+  test('a closed store ends its watches and refuses everything', async () => {
+    await put(store(), '/a', '1');
+    await store().ping();
+    expect(await store().sizeBytes()).toBeGreaterThan(0);
+    const seen = await collect(store(), { prefix: '/', after: 1 });
+    await store().close();
+    await store().close();
+    expect(seen.ended()).toMatchObject({ code: 'closed' });
+    const closed = { code: 'closed' };
+    await expect(store().ping()).rejects.toMatchObject(closed);
+    await expect(put(store(), '/b', '1')).rejects.toMatchObject(closed);
+    await expect(store().range({ prefix: '/' })).rejects.toMatchObject(closed);
+    await expect((async () => store().get('/a'))()).rejects.toMatchObject(closed);
+  });
+}
