@@ -1,10 +1,22 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { FakeClock } from '../base/clock.ts';
-import type { StatusError } from '../meta/status.ts';
+import { FakeClock, systemClock } from '../base/clock.ts';
+import { StatusError } from '../meta/status.ts';
 import type { Revision, Store } from '../storage/contract.ts';
+import { openEmbeddedStore } from '../storage/embedded/embedded-store.ts';
 import { createMemoryStore } from '../storage/memory/memory-store.ts';
 import type { EntryFilter, ResourceCache, WatchHandle } from './contract.ts';
-import { openCache, putWidget, removeWidget, settle, TestReader, watchSpec } from './testing.ts';
+import {
+  openCache,
+  prefix,
+  putWidget,
+  removeWidget,
+  settle,
+  TestReader,
+  watchSpec,
+} from './testing.ts';
 
 type Random = () => number;
 
@@ -29,16 +41,56 @@ type Model = Map<string, { readonly revision: Revision; readonly team: string }>
 async function writeSomething(store: Store, model: Model, random: Random): Promise<void> {
   const namespace = pick(random, namespaces);
   const name = `n${Math.floor(random() * namesPerNamespace)}`;
+  await writeTo({ store, model, random }, { namespace, name });
+}
+
+async function writeTo(
+  { store, model, random }: { store: Store; model: Model; random: Random },
+  { namespace, name }: { namespace: string; name: string },
+): Promise<void> {
   const path = `${namespace}/${name}`;
-  if (model.has(path) && random() < 0.3) {
+  const [dice, team, value, hint] = [random(), pick(random, teams), random(), random() < 0.5];
+  if (model.has(path) && dice < 0.3) {
     await removeWidget(store, path);
     model.delete(path);
     return;
   }
-  const team = pick(random, teams);
-  const value = Math.floor(random() * 1e6);
-  const revision = await putWidget(store, { namespace, name, team, value, hint: random() < 0.5 });
-  model.set(path, { revision, team });
+  model.set(path, {
+    revision: await putWidget(store, { namespace, name, team, value, hint }),
+    team,
+  });
+}
+
+/** Writes to many objects at the same time, so that the store may hand them on in one batch. */
+async function writeBurst(store: Store, model: Model, random: Random): Promise<void> {
+  const writes: Promise<void>[] = [];
+  for (const namespace of namespaces) {
+    for (let i = 0; i < namesPerNamespace; i++) {
+      if (random() < 0.7) {
+        writes.push(writeTo({ store, model, random }, { namespace, name: `n${i}` }));
+      }
+    }
+  }
+  await Promise.all(writes);
+}
+
+/** A list at exactly some revision is what the store has there, or 410. */
+async function checkExact(cache: ResourceCache, store: Store, random: Random): Promise<void> {
+  const newest = await store.currentRevision();
+  const revision = Math.max(1, newest - Math.floor(random() * 120));
+  const resourceVersionMatch = 'Exact';
+  const rest = { namespace: '', limit: undefined, continueToken: undefined, filter: undefined };
+  const request = { ...rest, resourceVersion: String(revision), resourceVersionMatch } as const;
+  try {
+    const list = await cache.list(request);
+    const found = [...list.entries()].map(({ key, revision: at }) => [prefix + key, at]);
+    if (revision < (await store.compactRevision())) return;
+    const { records } = await store.range({ prefix, revision });
+    expect(found).toEqual(records.map(({ key, modRevision }) => [key, modRevision]));
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    expect([error.code, revision < (await store.compactRevision())]).toEqual([410, true]);
+  }
 }
 
 /** What a well-behaved client does: list, watch from there, resume, and list again on 410. */
@@ -174,8 +226,9 @@ async function runTrial({ store, random, steps }: Trial): Promise<number> {
   let cache = openCache(store, clock, options);
   const clients = Array.from({ length: 12 }, () => new Client(random));
   for (let step = 0; step < steps; step++) {
-    const burst = random() < 0.1 ? 30 : 2;
-    for (let i = 0; i < burst * random(); i++) await writeSomething(store, model, random);
+    if (random() < 0.1) await writeBurst(store, model, random);
+    for (let i = 0; i < 2 * random(); i++) await writeSomething(store, model, random);
+    if (random() < 0.1) await checkExact(cache, store, random);
     for (const client of clients) if (random() < 0.4) await client.step(cache);
     if (random() < 0.3) await settle();
     if (random() < 0.2) clock.advance(random() * 10_000);
@@ -228,6 +281,18 @@ test.each([0, 1, 2])(`list plus watch never misses a change (seed ${seed} + %d)`
   expect(relists).toBeGreaterThan(12);
 });
 
+test(`list plus watch never misses a change of the embedded store (seed ${seed})`, async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'watchcache-'));
+  const store = await openEmbeddedStore({ directory, clock: systemClock });
+  try {
+    const relists = await runTrial({ store, random: seededRandom(seed), steps: 150 });
+    expect(relists).toBeGreaterThan(12);
+  } finally {
+    await store.close();
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
 test(`the cache is the store's range at every revision (seed ${seed})`, async () => {
   const random = seededRandom(seed);
   const store = createMemoryStore();
@@ -238,7 +303,7 @@ test(`the cache is the store's range at every revision (seed ${seed})`, async ()
   const late = openCache(store, new FakeClock());
   await late.ready();
   for (let revision = 1; revision <= 250; revision++) {
-    const { records } = await store.range({ prefix: '/registry/widgets/', revision });
+    const { records } = await store.range({ prefix, revision });
     const expected = records.map(({ key, modRevision }) => [key, modRevision]);
     for (const one of revision % 40 === 0 ? [cache, late] : [cache]) {
       const list = await one.list({
@@ -249,10 +314,7 @@ test(`the cache is the store's range at every revision (seed ${seed})`, async ()
         continueToken: undefined,
         filter: undefined,
       });
-      const seen = [...list.entries()].map((entry) => [
-        `/registry/widgets/${entry.key}`,
-        entry.revision,
-      ]);
+      const seen = [...list.entries()].map((entry) => [prefix + entry.key, entry.revision]);
       expect([revision, seen]).toEqual([revision, expected]);
     }
   }
