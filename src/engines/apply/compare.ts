@@ -1,0 +1,288 @@
+import { isObject, type JsonObject, type JsonValue, jsonEqual, member } from '../../base/json.ts';
+import {
+  addNode,
+  emptySet,
+  type FieldFilter,
+  type FieldNode,
+  type FieldSet,
+  filterSet,
+  type GrowingFieldSet,
+  leafNode,
+  nodeOf,
+  unionNode,
+} from './field-set.ts';
+import { itemElement } from './list-items.ts';
+import { fieldElement, type PathElement } from './path-element.ts';
+import { asMember } from './to-field-set.ts';
+import { TypedError, type TypedProblem } from './typed-errors.ts';
+import { scalarProblem } from './validate-typed.ts';
+import {
+  fitting,
+  type ListShape,
+  type MapShape,
+  memberType,
+  type ValueType,
+} from './value-type.ts';
+
+/** What differs between two values of a type; no path is in two of the sets. */
+export interface Comparison {
+  readonly removed: FieldSet;
+  readonly modified: FieldSet;
+  readonly added: FieldSet;
+}
+
+/** The parts of a comparison that a filter lets through. */
+export function filterComparison(
+  comparison: Comparison,
+  filter: FieldFilter | undefined,
+): Comparison {
+  if (filter === undefined) return comparison;
+  return {
+    removed: filterSet(comparison.removed, filter),
+    modified: filterSet(comparison.modified, filter),
+    added: filterSet(comparison.added, filter),
+  };
+}
+
+/** The differences at and below one place; absent parts hold nothing. */
+interface Changes {
+  removed?: FieldNode | undefined;
+  modified?: FieldNode | undefined;
+  added?: FieldNode | undefined;
+}
+
+/** The differences below one place, by step. */
+interface Growing {
+  removed: GrowingFieldSet | undefined;
+  modified: GrowingFieldSet | undefined;
+  added: GrowingFieldSet | undefined;
+}
+
+interface Sides {
+  readonly left: JsonValue | undefined;
+  readonly right: JsonValue | undefined;
+}
+
+/**
+ * Compares two values of a type. Throws a TypedError when one does not fit it: not for every wrong
+ * scalar, but where the walk cannot go on (list items without keys, undeclared members).
+ */
+export function compare(type: ValueType, left: JsonValue, right: JsonValue): Comparison {
+  const problems: TypedProblem[] = [];
+  const changes = compareAt(type, { left, right }, { problems, path: '' });
+  if (problems.length > 0) throw new TypedError(problems);
+  return {
+    removed: changes?.removed?.children ?? emptySet,
+    modified: changes?.modified?.children ?? emptySet,
+    added: changes?.added?.children ?? emptySet,
+  };
+}
+
+interface Place {
+  readonly problems: TypedProblem[];
+  readonly path: string;
+}
+
+type Kind = 'map' | 'scalar' | 'list' | undefined;
+
+function kindOf(type: ValueType): Kind {
+  if (type.map !== undefined) return 'map';
+  if (type.scalar !== undefined) return 'scalar';
+  return type.list === undefined ? undefined : 'list';
+}
+
+function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undefined {
+  const { left, right } = sides;
+  if (left === right) return undefined;
+  const leftType = fitting(type, left);
+  const rightType = fitting(type, right);
+  if (right === undefined) return compareKind(leftType, sides, place);
+  if (left === undefined || leftType === rightType) return compareKind(rightType, sides, place);
+  const one = compareKind(leftType, sides, place);
+  return joinChanges(one, compareKind(rightType, sides, place));
+}
+
+function joinChanges(one: Changes | undefined, other: Changes | undefined): Changes | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    removed: joinNodes(one.removed, other.removed),
+    modified: joinNodes(one.modified, other.modified),
+    added: joinNodes(one.added, other.added),
+  };
+}
+
+function joinNodes(one: FieldNode | undefined, other: FieldNode | undefined) {
+  return one === undefined || other === undefined ? (one ?? other) : unionNode(one, other);
+}
+
+function compareKind(type: ValueType, sides: Sides, place: Place): Changes | undefined {
+  const kind = kindOf(type);
+  if (kind === 'map') return compareMaps(type.map!, sides, place);
+  if (kind === 'list') return compareLists(type.list!, sides, place);
+  if (kind === 'scalar') {
+    const one = scalarProblem(type.scalar!, sides.left, 'lhs: ');
+    const other = scalarProblem(type.scalar!, sides.right, 'rhs: ');
+    if (one === undefined || other === undefined) return leafChanges(sides);
+    const { problems, path } = place;
+    problems.push({ path, message: one }, { path, message: other });
+    return ownChanges({}, sides);
+  }
+  place.problems.push({ path: place.path, message: 'schema error: invalid atom: inlined' });
+  return undefined;
+}
+
+/** The change of a part that changes as a whole. */
+function leafChanges({ left, right }: Sides): Changes | undefined {
+  if (left === undefined) return { added: leafNode };
+  if (right === undefined) return { removed: leafNode };
+  return jsonEqual(left, right) ? undefined : { modified: leafNode };
+}
+
+/** A part that came or went is itself among the changes, beside what is in it. */
+function ownChanges(changes: Changes | undefined, { left, right }: Sides): Changes | undefined {
+  if (left === undefined) return { ...changes, added: asMember(changes?.added) };
+  if (right === undefined) return { ...changes, removed: asMember(changes?.removed) };
+  return changes;
+}
+
+function compareMaps(map: MapShape, sides: Sides, place: Place): Changes | undefined {
+  const left = isObject(sides.left) ? sides.left : undefined;
+  const right = isObject(sides.right) ? sides.right : undefined;
+  if (map.atomic || (isEmptyMap(left) && isEmptyMap(right))) return leafChanges(sides);
+  const growing: Growing = { removed: undefined, modified: undefined, added: undefined };
+  compareMembers(map, { left, right, growing }, place);
+  return ownChanges(changesOf(growing), sides);
+}
+
+function isEmptyMap(object: JsonObject | undefined): boolean {
+  if (object !== undefined) {
+    for (const name in object) if (object[name] !== undefined) return false;
+  }
+  return true;
+}
+
+interface MapSides {
+  readonly left: JsonObject | undefined;
+  readonly right: JsonObject | undefined;
+  readonly growing: Growing;
+}
+
+function compareMembers(map: MapShape, sides: MapSides, place: Place): void {
+  const { left, right, growing } = sides;
+  const visit = (name: string, one: JsonValue | undefined, other: JsonValue | undefined) => {
+    if (one === other) return;
+    const type = memberType(map, name);
+    const below: Place = { problems: place.problems, path: `${place.path}.${name}` };
+    if (type === undefined) {
+      below.problems.push({ path: below.path, message: 'field not declared in schema' });
+      return;
+    }
+    collect(growing, fieldElement(name), compareAt(type, { left: one, right: other }, below));
+  };
+  if (left !== undefined) {
+    for (const name of Object.keys(left)) {
+      visit(name, left[name], right === undefined ? undefined : member(right, name));
+    }
+  }
+  if (right === undefined) return;
+  for (const name of Object.keys(right)) {
+    if (left === undefined || member(left, name) === undefined) {
+      visit(name, undefined, right[name]);
+    }
+  }
+}
+
+function collect(growing: Growing, element: PathElement, changes: Changes | undefined): void {
+  if (changes === undefined) return;
+  const { removed, modified, added } = changes;
+  if (removed !== undefined) growing.removed = grown(growing.removed, element, removed);
+  if (modified !== undefined) growing.modified = grown(growing.modified, element, modified);
+  if (added !== undefined) growing.added = grown(growing.added, element, added);
+}
+
+function grown(
+  set: GrowingFieldSet | undefined,
+  element: PathElement,
+  node: FieldNode,
+): GrowingFieldSet {
+  const growing = set ?? new Map<PathElement, FieldNode>();
+  addNode(growing, element, node);
+  return growing;
+}
+
+function changesOf({ removed, modified, added }: Growing): Changes | undefined {
+  if (removed === undefined && modified === undefined && added === undefined) return undefined;
+  return {
+    removed: nodeOf(false, removed),
+    modified: nodeOf(false, modified),
+    added: nodeOf(false, added),
+  };
+}
+
+function compareLists(list: ListShape, sides: Sides, place: Place): Changes | undefined {
+  const left = Array.isArray(sides.left) ? sides.left : [];
+  const right = Array.isArray(sides.right) ? sides.right : [];
+  if (list.atomic || (left.length === 0 && right.length === 0)) return leafChanges(sides);
+  const growing: Growing = { removed: undefined, modified: undefined, added: undefined };
+  const before = itemsByElement(list, left, place);
+  const after = itemsByElement(list, right, place);
+  const type = list.element.get();
+  for (const [element, one] of before) {
+    const items: ItemSides = { one, other: after.get(element) ?? none };
+    collect(growing, element, compareItems(type, items, place));
+  }
+  for (const [element, other] of after) {
+    if (before.has(element)) continue;
+    collect(growing, element, compareItems(type, { one: none, other }, place));
+  }
+  return ownChanges(changesOf(growing), sides);
+}
+
+const none: readonly JsonValue[] = [];
+
+function itemsByElement(
+  list: ListShape,
+  items: readonly JsonValue[],
+  place: Place,
+): Map<PathElement, JsonValue[]> {
+  const found = new Map<PathElement, JsonValue[]>();
+  for (const [index, item] of items.entries()) {
+    const element = itemElement(list, item);
+    if (typeof element !== 'string') {
+      const message = `element ${index}: ${element.why}`;
+      place.problems.push({ path: place.path, message });
+      continue;
+    }
+    const same = found.get(element);
+    if (same === undefined) found.set(element, [item]);
+    else same.push(item);
+  }
+  return found;
+}
+
+/** The items of both sides that share a step: one each, unless stored objects hold duplicates. */
+interface ItemSides {
+  readonly one: readonly JsonValue[];
+  readonly other: readonly JsonValue[];
+}
+
+function compareItems(
+  type: ValueType,
+  { one, other }: ItemSides,
+  place: Place,
+): Changes | undefined {
+  const [left] = one;
+  const [right] = other;
+  if (one.length <= 1 && other.length <= 1) return compareAt(type, { left, right }, place);
+  if (one.length >= 2 && other.length >= 2) {
+    return jsonEqual([...one], [...other]) ? undefined : { modified: leafNode };
+  }
+  // Duplicates are owned as one leaf; what is in single items comes or goes with them.
+  if (one.length >= 2) {
+    const came =
+      right === undefined ? undefined : compareAt(type, { left: undefined, right }, place);
+    return { ...came, removed: asMember(came?.removed) };
+  }
+  const went = left === undefined ? undefined : compareAt(type, { left, right: undefined }, place);
+  return { ...went, added: asMember(went?.added) };
+}

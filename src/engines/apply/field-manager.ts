@@ -1,0 +1,400 @@
+import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../../base/json.ts';
+import { badRequest, StatusError } from '../../meta/status.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import type { Schema } from '../schema/schema.ts';
+import { applyConflict } from './conflict.ts';
+import { difference, type FieldFilter, hasPath, setOfFields, union } from './field-set.ts';
+import { allowedConflicts, refreshLastApplied, upgradingManager } from './last-applied.ts';
+import {
+  capUpdates,
+  decodeManaged,
+  encodeManaged,
+  identityOf,
+  type Managed,
+  noManaged,
+  sameOwners,
+} from './managed-fields.ts';
+import { TypedError } from './typed-errors.ts';
+import {
+  applyConfiguration,
+  ConflictsError,
+  type TypedObject,
+  type UpdaterPort,
+  updateManagers,
+  type VersionedSet,
+} from './updater.ts';
+import { validateTyped } from './validate-typed.ts';
+import { resourceType, type ValueType } from './value-type.ts';
+import { zeroObject } from './zero-object.ts';
+
+/** What tracking has to know of the kind, version and endpoint a request addresses. */
+export interface TrackedKind {
+  /** Of the request; objects go in and out in this version. */
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Empty for the object itself. */
+  readonly subresource: string;
+  /** Schema of a version of this kind; undefined when it has none such (any more). */
+  readonly schemaFor: (apiVersion: string) => Schema | undefined;
+  /** ObjectMeta's schema, for kinds whose own schema does not declare metadata. */
+  readonly metadataSchema: Schema;
+  /**
+   * The object in another version of the kind, as a new object: the given one may not change.
+   * Undefined when the kind has no such version.
+   */
+  readonly convert: (object: JsonObject, apiVersion: string) => JsonObject | undefined;
+  /** What writes through this endpoint may own, in terms of a version; undefined: everything. */
+  readonly filterFor?: (apiVersion: string) => FieldFilter | undefined;
+  /** Annotation client-side apply keeps its last configuration in. */
+  readonly lastAppliedAnnotation: string;
+}
+
+/** A write that has replaced the object already: create, PUT, or a patch other than apply. */
+export interface RecordedUpdate {
+  /** The stored object; undefined for a create. */
+  readonly live: ApiObject | undefined;
+  /** What is to be stored; `metadata.managedFields` is as the request gave it. */
+  readonly object: ApiObject;
+  /** Name of the writer. */
+  readonly manager: string;
+  readonly nowMs: number;
+}
+
+/** Owners of this are no business of anybody's: the server writes it, or everybody must. */
+const neverOwned = setOfFields([
+  'apiVersion',
+  'kind',
+  'metadata',
+  'metadata.name',
+  'metadata.namespace',
+  'metadata.creationTimestamp',
+  'metadata.selfLink',
+  'metadata.uid',
+  'metadata.clusterName',
+  'metadata.generation',
+  'metadata.managedFields',
+  'metadata.resourceVersion',
+]);
+
+const beforeFirstApply = 'before-first-apply';
+
+/**
+ * Sets `object.metadata.managedFields` for a write other than apply (MF-2). When neither the object
+ * nor its owners change, it becomes the live object's own list, times and all. Gives the error when
+ * an object does not fit its schema: then the list is dropped, as upstream does, and the write goes on.
+ */
+export function recordUpdate(kind: TrackedKind, update: RecordedUpdate): Error | undefined {
+  const { live, object } = update;
+  try {
+    const before = ownersBefore(kind, update);
+    const after = trackUpdate(kind, { ...update, before });
+    storeOwners({ live, object, owners: after });
+    return undefined;
+  } catch (error) {
+    delete object.metadata.managedFields;
+    if (error instanceof Error) return error;
+    throw error;
+  }
+}
+
+/**
+ * The owners a write starts from: those the request gives, if it gives any that can be read; else
+ * the stored ones. `[{}]` resets them, `[]` does not (MF-3); sub-resources cannot give any.
+ */
+function ownersBefore(kind: TrackedKind, { live, object }: RecordedUpdate): Managed {
+  const stored = live?.metadata.managedFields;
+  const given: JsonValue | undefined = object.metadata.managedFields;
+  if (kind.subresource !== '' || given === undefined) return decodeOrNone(stored);
+  if (Array.isArray(given) && given.length === 1 && isEmptyEntry(given[0])) return noManaged;
+  if (jsonEqual(given, stored)) return decodeOrNone(stored);
+  const managed = decodeOrNone(given);
+  return managed.managers.size === 0 ? decodeOrNone(stored) : managed;
+}
+
+const isEmptyEntry = (entry: JsonValue | undefined) =>
+  isObject(entry) && Object.keys(entry).length === 0;
+
+function decodeOrNone(entries: JsonValue | undefined): Managed {
+  try {
+    return decodeManaged(entries);
+  } catch {
+    return noManaged;
+  }
+}
+
+interface TrackedUpdate extends RecordedUpdate {
+  readonly before: Managed;
+}
+
+function trackUpdate(kind: TrackedKind, update: TrackedUpdate): Managed {
+  const { live, before } = update;
+  // An object stored without owners stays without until somebody applies.
+  if (before.managers.size === 0 && (live?.metadata.uid ?? '') !== '') return noManaged;
+  return capUpdates(takeChanges(kind, update));
+}
+
+/** While a write is tracked, its changes belong to nobody known before: not even the same manager. */
+const currentOperation = 'current-operation';
+
+function takeChanges(kind: TrackedKind, update: TrackedUpdate): Managed {
+  const { live, object, before, nowMs } = update;
+  const managers = new Map(
+    updateManagers(portOf(kind), {
+      live: typedLive(kind, live),
+      object: typedObject(kind, withoutOwners(object)),
+      managers: before.managers,
+      manager: currentOperation,
+    }),
+  );
+  const taken = strip(managers.get(currentOperation));
+  managers.delete(currentOperation);
+  if (taken === undefined) return { managers, times: before.times };
+  const identity = identityFor(kind, update.manager, 'Update');
+  const previous = managers.get(identity);
+  const set = previous === undefined ? taken.set : union(taken.set, previous.set);
+  managers.set(identity, { ...taken, set });
+  return { managers, times: new Map(before.times).set(identity, timeOf(nowMs)) };
+}
+
+function identityFor(kind: TrackedKind, name: string, operation: 'Apply' | 'Update'): string {
+  const manager = name === '' ? 'unknown' : name;
+  const { apiVersion, subresource } = kind;
+  return identityOf({ manager, operation, apiVersion, subresource });
+}
+
+/** RFC 3339 in whole seconds. */
+const timeOf = (nowMs: number) => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+
+/** Without what nobody may own; undefined when nothing is left. */
+function strip(owned: VersionedSet | undefined): VersionedSet | undefined {
+  if (owned === undefined) return undefined;
+  const set = difference(owned.set, neverOwned);
+  if (set === owned.set) return owned;
+  return set.size === 0 ? undefined : { ...owned, set };
+}
+
+/** Puts owners into an object, or the live object's own list when that says the same. */
+function storeOwners(options: {
+  live: ApiObject | undefined;
+  object: ApiObject;
+  owners: Managed;
+}): void {
+  const { live, object, owners } = options;
+  const stored = live?.metadata.managedFields;
+  if (live !== undefined && stored !== undefined && isUnchanged(live, object, owners)) {
+    object.metadata.managedFields = stored;
+    return;
+  }
+  const entries = encodeManaged(owners);
+  if (entries === undefined) delete object.metadata.managedFields;
+  else object.metadata.managedFields = entries;
+}
+
+/** Whether neither the owners nor anything else changed; times alone are no change (META-6). */
+function isUnchanged(live: ApiObject, object: ApiObject, owners: Managed): boolean {
+  if (!sameOwners(owners, decodeOrNone(live.metadata.managedFields))) return false;
+  return jsonEqual(withoutOwners(live), withoutOwners(object));
+}
+
+/** An apply: the body merges into the object, and the manager owns exactly what it names. */
+export interface AppliedPatch {
+  /** The stored object; undefined when the apply creates it. */
+  readonly live: ApiObject | undefined;
+  /** The body. */
+  readonly patch: JsonObject;
+  readonly manager: string;
+  readonly force: boolean;
+  readonly nowMs: number;
+}
+
+/**
+ * Applies a body (SSA-3, SSA-5). The result shares parts with `live` and `patch`; it is neither
+ * defaulted nor validated yet. When nothing changes its managedFields are the live object's own list
+ * (SSA-9). Throws StatusError: 400 for a body that names another kind or holds managedFields (MF-4),
+ * 409 with a cause per field unless `force`, 500 for a body that does not fit the schema.
+ */
+export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
+  const { live, patch } = apply;
+  checkPatch(kind, patch);
+  const applied = typedObject(kind, patch);
+  explaining(`failed to create typed patch object (${describe(patch)})`, () =>
+    validateTyped(applied.type, patch, { allowDuplicates: false }),
+  );
+  const before = ownersForApply(kind, apply);
+  const merged = mergeApplied(kind, { ...apply, before, applied });
+  const object = asApiObject(merged.object ?? (live === undefined ? patch : withoutOwners(live)));
+  if (apply.manager === upgradingManager) refreshLastApplied(kind, { object, patch });
+  storeOwners({ live, object, owners: merged.owners });
+  return object;
+}
+
+function checkPatch(kind: TrackedKind, patch: JsonObject): void {
+  if (patch['apiVersion'] !== kind.apiVersion || patch['kind'] !== kind.kind) {
+    throw badRequest(`invalid object type: ${describeKind(patch)}`);
+  }
+  const metadata = patch['metadata'];
+  const given = isObject(metadata) ? metadata['managedFields'] : undefined;
+  if (given !== undefined && given !== null) {
+    throw badRequest('metadata.managedFields must be nil');
+  }
+}
+
+const textOf = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
+
+/** `apps/v1, Kind=Deployment`; for the core group `/v1, Kind=Pod`. */
+function describeKind(object: JsonObject): string {
+  const apiVersion = textOf(object['apiVersion']);
+  const groupVersion = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+  return `${groupVersion}, Kind=${textOf(object['kind'])}`;
+}
+
+function describe(object: JsonObject): string {
+  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
+  const place = `${textOf(metadata['namespace'])}/${textOf(metadata['name'])}`;
+  return `${place}; ${describeKind(object)}`;
+}
+
+/** Runs a step; an object that does not fit its schema becomes upstream's unnamed 500. */
+function explaining<T>(what: string, step: () => T): T {
+  try {
+    return step();
+  } catch (error) {
+    if (!(error instanceof TypedError)) throw error;
+    const message = `${what}: ${error.message}`;
+    throw new StatusError({ code: 500, reason: '', message, cause: error });
+  }
+}
+
+/** The stored owners; whatever is in an object that has none belongs to a manager made up for it. */
+function ownersForApply(kind: TrackedKind, { live, nowMs }: AppliedPatch): Managed {
+  if (live === undefined) return noManaged;
+  let managed: Managed;
+  try {
+    managed = decodeManaged(live.metadata.managedFields);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `failed to decode managed fields: ${why}`;
+    throw new StatusError({ code: 500, reason: '', message, cause: error });
+  }
+  if (managed.managers.size > 0) return managed;
+  return explaining('failed to create manager for existing fields', () =>
+    takeChanges(kind, {
+      live: undefined,
+      object: live,
+      before: noManaged,
+      manager: beforeFirstApply,
+      nowMs,
+    }),
+  );
+}
+
+interface Merging extends AppliedPatch {
+  readonly before: Managed;
+  readonly applied: TypedObject;
+}
+
+interface Merged {
+  /** Undefined when the object stays as it is. */
+  readonly object: JsonValue | undefined;
+  readonly owners: Managed;
+}
+
+function mergeApplied(kind: TrackedKind, merging: Merging): Merged {
+  try {
+    return mergeOnce(kind, merging);
+  } catch (error) {
+    if (!(error instanceof ConflictsError)) throw error;
+    const { conflicts } = error;
+    const allowed = merging.manager === upgradingManager ? lastApplied(kind, merging) : undefined;
+    if (allowed === undefined) throw applyConflict(conflicts);
+    const refused = conflicts.filter(({ path }) => !hasPath(allowed, path));
+    if (refused.length > 0) throw applyConflict(refused);
+    return mergeOnce(kind, { ...merging, force: true });
+  }
+}
+
+function lastApplied(kind: TrackedKind, { live, applied }: Merging) {
+  if (live === undefined) return undefined;
+  return allowedConflicts(kind, { live: withoutOwners(live), type: applied.type });
+}
+
+function mergeOnce(kind: TrackedKind, merging: Merging): Merged {
+  const { live, before, applied, force, nowMs } = merging;
+  const identity = identityFor(kind, merging.manager, 'Apply');
+  const result = explaining('failed to merge config', () =>
+    applyConfiguration(portOf(kind), {
+      live: typedLive(kind, live),
+      applied,
+      managers: before.managers,
+      manager: identity,
+      force,
+    }),
+  );
+  const managers = new Map(result.managers);
+  const own = strip(managers.get(identity));
+  if (own === undefined) managers.delete(identity);
+  else managers.set(identity, own);
+  const times = new Map(before.times);
+  if (result.object !== undefined) times.set(identity, timeOf(nowMs));
+  // A new object begins as what was applied; zero values are its decoder's business.
+  const object = live === undefined ? undefined : result.object?.value;
+  return { object, owners: { managers, times } };
+}
+
+function asApiObject(value: JsonValue): ApiObject {
+  const object = isObject(value) ? value : {};
+  const metadata = isObject(object['metadata']) ? object['metadata'] : {};
+  return { ...object, metadata: { ...metadata } } as ApiObject;
+}
+
+function withoutOwners(object: ApiObject): ApiObject {
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+function typeFor(kind: TrackedKind, apiVersion: string): ValueType | undefined {
+  const schema = kind.schemaFor(apiVersion);
+  return schema === undefined ? undefined : resourceType(schema, kind.metadataSchema);
+}
+
+function typedObject(kind: TrackedKind, value: JsonObject): TypedObject {
+  const { apiVersion } = kind;
+  const type = typeFor(kind, apiVersion);
+  if (type === undefined) throw new Error(`no schema for ${apiVersion}, Kind=${kind.kind}`);
+  return { value, type, apiVersion };
+}
+
+function typedLive(kind: TrackedKind, live: ApiObject | undefined): TypedObject {
+  if (live !== undefined) return typedObject(kind, withoutOwners(live));
+  return typedObject(kind, zeroObject(kind.schemaFor(kind.apiVersion) ?? {}));
+}
+
+/** Conversions of one write, each made once. */
+function portOf(kind: TrackedKind): UpdaterPort {
+  const made = new Map<JsonValue, Map<string, TypedObject | undefined>>();
+  return {
+    convert(object, apiVersion) {
+      if (object.apiVersion === apiVersion) return object;
+      let byVersion = made.get(object.value);
+      if (byVersion === undefined) {
+        byVersion = new Map();
+        made.set(object.value, byVersion);
+      }
+      if (!byVersion.has(apiVersion))
+        byVersion.set(apiVersion, convertTyped(kind, object, apiVersion));
+      return byVersion.get(apiVersion);
+    },
+    filterFor: (apiVersion) => kind.filterFor?.(apiVersion),
+  };
+}
+
+function convertTyped(
+  kind: TrackedKind,
+  object: TypedObject,
+  apiVersion: string,
+): TypedObject | undefined {
+  const type = typeFor(kind, apiVersion);
+  if (type === undefined || !isObject(object.value)) return undefined;
+  const value = kind.convert(object.value, apiVersion);
+  return value === undefined ? undefined : { value, type, apiVersion };
+}

@@ -1,0 +1,260 @@
+import {
+  type FieldPath,
+  fieldElement,
+  type PathElement,
+  showPath,
+  sortElements,
+} from './path-element.ts';
+
+/**
+ * A set of paths into an object, as a tree of steps. Immutable: operations share what they keep.
+ *
+ * Owning `.spec` itself, `.spec.replicas` and `.data.a` but not `.data`:
+ *
+ *     f:spec  member  -> f:replicas member
+ *     f:data          -> f:a        member
+ *
+ * Every node is a member or has members below it; an empty set is a map without entries. The order
+ * of entries means nothing: `sortedNodes` gives upstream's.
+ */
+export type FieldSet = ReadonlyMap<PathElement, FieldNode>;
+
+export interface FieldNode {
+  /** Whether the path that ends here is in the set. */
+  readonly member: boolean;
+  /** Paths that go on from here; never an empty set. */
+  readonly children: FieldSet | undefined;
+}
+
+/** A set under construction; whoever made it may still add to it. */
+export type GrowingFieldSet = Map<PathElement, FieldNode>;
+
+export const emptySet: FieldSet = new Map();
+const leaf: FieldNode = { member: true, children: undefined };
+
+/** The node of a path that is in the set and has nothing below it. */
+export const leafNode: FieldNode = leaf;
+
+/** A node of these parts; undefined when it would hold nothing. */
+export function nodeOf(member: boolean, children: FieldSet | undefined): FieldNode | undefined {
+  const below = children === undefined || children.size === 0 ? undefined : children;
+  if (below === undefined) return member ? leaf : undefined;
+  return { member, children: below };
+}
+
+/** The set of these paths; an empty path is not in any set. */
+export function setOf(paths: Iterable<FieldPath>): FieldSet {
+  let set: FieldSet = emptySet;
+  for (const path of paths) set = union(set, pathSet(path));
+  return set;
+}
+
+function pathSet(path: FieldPath): FieldSet {
+  if (path.length === 0) return emptySet;
+  let node: FieldNode = leaf;
+  for (let at = path.length - 1; at > 0; at -= 1) {
+    node = { member: false, children: new Map([[path[at]!, node]]) };
+  }
+  return new Map([[path[0]!, node]]);
+}
+
+/** The set of dotted field names: `['spec.replicas', 'status']`. */
+export function setOfFields(fields: readonly string[]): FieldSet {
+  return setOf(fields.map((field) => field.split('.').map(fieldElement)));
+}
+
+/** Puts a node into a growing set, beside what it has at that step. */
+export function addNode(
+  set: GrowingFieldSet,
+  element: PathElement,
+  node: FieldNode | undefined,
+): void {
+  if (node === undefined) return;
+  const present = set.get(element);
+  set.set(element, present === undefined ? node : unionNode(present, node));
+}
+
+/** Either node, or both as one. */
+export function unionNode(one: FieldNode, other: FieldNode): FieldNode {
+  if (one === other) return one;
+  const children =
+    one.children === undefined
+      ? other.children
+      : other.children === undefined
+        ? one.children
+        : union(one.children, other.children);
+  const member = one.member || other.member;
+  if (member === one.member && children === one.children) return one;
+  return { member, children };
+}
+
+/** Paths in either set. */
+export function union(one: FieldSet, other: FieldSet): FieldSet {
+  if (one === other || other.size === 0) return one;
+  if (one.size === 0) return other;
+  let result: GrowingFieldSet | undefined;
+  for (const [element, node] of other) {
+    const present = one.get(element);
+    const joined = present === undefined ? node : unionNode(present, node);
+    if (joined === present) continue;
+    result ??= new Map(one);
+    result.set(element, joined);
+  }
+  return result ?? one;
+}
+
+/** Paths in both sets. */
+export function intersection(one: FieldSet, other: FieldSet): FieldSet {
+  if (one === other) return one;
+  const [small, large] = one.size <= other.size ? [one, other] : [other, one];
+  const result: GrowingFieldSet = new Map();
+  for (const [element, node] of small) {
+    const match = large.get(element);
+    if (match === undefined) continue;
+    const children =
+      node.children === undefined || match.children === undefined
+        ? undefined
+        : intersection(node.children, match.children);
+    const kept = nodeOf(node.member && match.member, children);
+    if (kept !== undefined) result.set(element, kept);
+  }
+  return result.size === 0 ? emptySet : result;
+}
+
+/** How to take the nodes of one set away from another's. */
+type Taking = (node: FieldNode, taken: FieldNode) => FieldNode | undefined;
+
+function takeAway(one: FieldSet, other: FieldSet, taking: Taking): FieldSet {
+  if (one.size === 0 || other.size === 0) return one;
+  let result: GrowingFieldSet | undefined;
+  for (const [element, taken] of other) {
+    const node = one.get(element);
+    if (node === undefined) continue;
+    const kept = taking(node, taken);
+    if (kept === node) continue;
+    result ??= new Map(one);
+    if (kept === undefined) result.delete(element);
+    else result.set(element, kept);
+  }
+  return result ?? one;
+}
+
+function rest(node: FieldNode, member: boolean, children: FieldSet | undefined) {
+  if (member === node.member && children === node.children) return node;
+  return nodeOf(member, children);
+}
+
+const takeExact: Taking = (node, taken) => {
+  const children =
+    node.children === undefined || taken.children === undefined
+      ? node.children
+      : difference(node.children, taken.children);
+  return rest(node, node.member && !taken.member, children);
+};
+
+const takeWhole: Taking = (node, taken) => {
+  if (taken.member) return undefined;
+  const children =
+    node.children === undefined || taken.children === undefined
+      ? node.children
+      : recursiveDifference(node.children, taken.children);
+  return rest(node, node.member, children);
+};
+
+/** Paths of the first set that are not in the other. */
+export function difference(one: FieldSet, other: FieldSet): FieldSet {
+  return one === other ? emptySet : takeAway(one, other, takeExact);
+}
+
+/** Paths of the first set that neither are in the other nor lie below one of its paths. */
+export function recursiveDifference(one: FieldSet, other: FieldSet): FieldSet {
+  return takeAway(one, other, takeWhole);
+}
+
+/** Paths of the set below which it has no others. */
+export function leaves(set: FieldSet): FieldSet {
+  const result: GrowingFieldSet = new Map();
+  for (const [element, node] of set) {
+    const children = node.children === undefined ? undefined : leaves(node.children);
+    const kept = nodeOf(node.member && node.children === undefined, children);
+    if (kept !== undefined) result.set(element, kept);
+  }
+  return result;
+}
+
+/** Whether the path itself is in the set. */
+export function hasPath(set: FieldSet, path: FieldPath): boolean {
+  let at: FieldSet | undefined = set;
+  for (let step = 0; step < path.length; step += 1) {
+    const node: FieldNode | undefined = at.get(path[step]!);
+    if (node === undefined) return false;
+    if (step === path.length - 1) return node.member;
+    if (node.children === undefined) return false;
+    at = node.children;
+  }
+  return false;
+}
+
+/** Whether both hold the same paths. */
+export function setsEqual(one: FieldSet, other: FieldSet): boolean {
+  if (one === other) return true;
+  if (one.size !== other.size) return false;
+  for (const [element, node] of one) {
+    const match = other.get(element);
+    if (match === undefined || match.member !== node.member) return false;
+    if (match.children === node.children) continue;
+    if (match.children === undefined || node.children === undefined) return false;
+    if (!setsEqual(node.children, match.children)) return false;
+  }
+  return true;
+}
+
+/** The steps of one level in upstream's order. */
+export function sortedElements(set: FieldSet): PathElement[] {
+  return sortElements([...set.keys()]);
+}
+
+/** All paths of the set: those that end at a level before those that go on, each in order. */
+export function* pathsOf(set: FieldSet, prefix: FieldPath = []): Generator<FieldPath> {
+  const elements = sortedElements(set);
+  for (const element of elements) if (set.get(element)!.member) yield [...prefix, element];
+  for (const element of elements) {
+    const { children } = set.get(element)!;
+    if (children !== undefined) yield* pathsOf(children, [...prefix, element]);
+  }
+}
+
+/** The set one path a line, as messages show it. */
+export function showSet(set: FieldSet): string {
+  return [...pathsOf(set)].map(showPath).join('\n');
+}
+
+/**
+ * What a write through some endpoint may own: everything but some paths and what lies below them, or
+ * only what begins with one of some patterns, whose steps may be `*` for any step.
+ */
+export type FieldFilter =
+  | { readonly exclude: FieldSet }
+  | { readonly include: readonly (readonly (PathElement | '*')[])[] };
+
+/** The part of a set that a filter lets through. */
+export function filterSet(set: FieldSet, filter: FieldFilter | undefined): FieldSet {
+  if (filter === undefined || set.size === 0) return set;
+  if ('exclude' in filter) return recursiveDifference(set, filter.exclude);
+  return includeMatches(set, filter.include);
+}
+
+type Pattern = readonly (PathElement | '*')[];
+
+function includeMatches(set: FieldSet, patterns: readonly Pattern[]): FieldSet {
+  if (patterns.some((pattern) => pattern.length === 0)) return set;
+  const result: GrowingFieldSet = new Map();
+  for (const [element, node] of set) {
+    const fitting = patterns.filter(([head]) => head === '*' || head === element);
+    if (fitting.length === 0) continue;
+    const next = fitting.map((pattern) => pattern.slice(1));
+    const children = node.children === undefined ? undefined : includeMatches(node.children, next);
+    addNode(result, element, nodeOf(node.member, children));
+  }
+  return result;
+}

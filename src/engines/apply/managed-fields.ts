@@ -1,0 +1,189 @@
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import type { ManagedFieldsEntry } from '../../meta/types.ts';
+import { setsEqual, union } from './field-set.ts';
+import { decodeFields, encodeFields } from './fields-v1.ts';
+import type { VersionedSet } from './updater.ts';
+import { compareText } from './value-order.ts';
+
+/** Owners of an object's fields and when each last wrote. */
+export interface Managed {
+  /** By identity: manager, operation, subresource and, for updates, version. */
+  readonly managers: ReadonlyMap<string, VersionedSet>;
+  /** RFC 3339, by identity; a manager may have none. */
+  readonly times: ReadonlyMap<string, string>;
+}
+
+export const noManaged: Managed = { managers: new Map(), times: new Map() };
+
+/** Who a manager is; appliers are the same in every version. */
+export interface ManagerIdentity {
+  readonly manager: string;
+  readonly operation: 'Apply' | 'Update';
+  readonly apiVersion: string;
+  readonly subresource: string;
+}
+
+/** The identity as the text that keys owners; upstream sorts conflicts by it. */
+export function identityOf(identity: ManagerIdentity): string {
+  const { manager, operation, apiVersion, subresource } = identity;
+  return JSON.stringify({
+    ...(manager === '' ? {} : { manager }),
+    operation,
+    ...(operation === 'Apply' || apiVersion === '' ? {} : { apiVersion }),
+    ...(subresource === '' ? {} : { subresource }),
+  });
+}
+
+/** The parts of an identity text; an applier's has no version. */
+export function parseIdentity(identity: string): Partial<ManagerIdentity> {
+  return JSON.parse(identity) as Partial<ManagerIdentity>;
+}
+
+const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
+
+/**
+ * Reads `metadata.managedFields`. Throws an Error with upstream's text when an entry is malformed.
+ */
+export function decodeManaged(entries: JsonValue | undefined): Managed {
+  if (entries === undefined || entries === null) return noManaged;
+  if (!Array.isArray(entries)) throw new Error('managedFields must be a list');
+  if (entries.length === 0) return noManaged;
+  const managers = new Map<string, VersionedSet>();
+  const times = new Map<string, string>();
+  for (const [index, entry] of entries.entries()) {
+    decodeEntry(isObject(entry) ? entry : {}, index, { managers, times });
+  }
+  return { managers, times };
+}
+
+interface GrowingManaged {
+  readonly managers: Map<string, VersionedSet>;
+  readonly times: Map<string, string>;
+}
+
+function decodeEntry(entry: JsonObject, index: number, into: GrowingManaged): void {
+  const operation = entry['operation'];
+  if (operation !== 'Apply' && operation !== 'Update') {
+    throw new Error('operation must be `Apply` or `Update`');
+  }
+  const apiVersion = text(entry['apiVersion']);
+  if (apiVersion === '') throw new Error('apiVersion must not be empty');
+  const fieldsType = text(entry['fieldsType']);
+  if (fieldsType === '') throw new Error(`missing fieldsType in managed fields entry ${index}`);
+  if (fieldsType !== 'FieldsV1') {
+    const quoted = JSON.stringify(fieldsType);
+    throw new Error(`invalid fieldsType ${quoted} in managed fields entry ${index}`);
+  }
+  const manager = text(entry['manager']);
+  const subresource = text(entry['subresource']);
+  const identity = identityOf({ manager, operation, apiVersion, subresource });
+  const set = decodeFields(entry['fieldsV1'] ?? {});
+  into.managers.set(identity, { set, apiVersion, applied: operation === 'Apply' });
+  const time = text(entry['time']);
+  if (time !== '') into.times.set(identity, time);
+}
+
+/**
+ * Writes owners in upstream's order: operation, time, manager, version, subresource. Undefined when
+ * nobody owns anything. The `fieldsV1` are shared: callers may not change them.
+ */
+export function encodeManaged({ managers, times }: Managed): ManagedFieldsEntry[] | undefined {
+  if (managers.size === 0) return undefined;
+  const entries = [...managers].map(([identity, owned]) =>
+    encodeEntry(identity, owned, times.get(identity)),
+  );
+  return entries.sort(compareEntries);
+}
+
+function encodeEntry(
+  identity: string,
+  owned: VersionedSet,
+  time: string | undefined,
+): ManagedFieldsEntry {
+  const { manager, operation, subresource } = parseIdentity(identity);
+  return {
+    ...(manager === undefined ? {} : { manager }),
+    operation: owned.applied ? 'Apply' : (operation ?? 'Update'),
+    apiVersion: owned.apiVersion,
+    ...(time === undefined ? {} : { time }),
+    fieldsType: 'FieldsV1',
+    fieldsV1: encodeFields(owned.set),
+    ...(subresource === undefined ? {} : { subresource }),
+  };
+}
+
+/** Whole seconds since the epoch; 0 for no time, as upstream counts. */
+const secondsOf = (time: string | undefined) =>
+  time === undefined ? 0 : Math.floor(Date.parse(time) / 1000);
+
+function compareEntries(one: ManagedFieldsEntry, other: ManagedFieldsEntry): number {
+  return (
+    compareText(one.operation, other.operation) ||
+    secondsOf(one.time) - secondsOf(other.time) ||
+    compareText(one.manager ?? '', other.manager ?? '') ||
+    compareText(one.apiVersion, other.apiVersion) ||
+    compareText(one.subresource ?? '', other.subresource ?? '')
+  );
+}
+
+/** Whether the same managers own the same; times do not count. */
+export function sameOwners(one: Managed, other: Managed): boolean {
+  if (one.managers === other.managers) return true;
+  if (one.managers.size !== other.managers.size) return false;
+  for (const [identity, owned] of one.managers) {
+    const match = other.managers.get(identity);
+    if (match === undefined || match.apiVersion !== owned.apiVersion) return false;
+    if (match.applied !== owned.applied || !setsEqual(match.set, owned.set)) return false;
+  }
+  return true;
+}
+
+/** Most managers with operation Update an object keeps (MF-9). */
+const updateManagersMax = 10;
+const oldUpdatesManager = 'ancient-changes';
+
+/**
+ * Joins the oldest Update entries, per version, until there are no more than ten. A version that
+ * occurs once among the old ones keeps its entry.
+ */
+export function capUpdates(managed: Managed): Managed {
+  const updaters = [...managed.managers].filter(([, owned]) => !owned.applied);
+  let count = updaters.length;
+  if (count <= updateManagersMax) return managed;
+  updaters.sort(
+    ([one], [other]) =>
+      secondsOf(managed.times.get(one)) - secondsOf(managed.times.get(other)) ||
+      compareText(one, other),
+  );
+  const managers = new Map(managed.managers);
+  const times = new Map(managed.times);
+  const firsts = new Map<string, string>();
+  for (const [identity, owned] of updaters) {
+    if (count <= updateManagersMax) break;
+    const { apiVersion } = owned;
+    const first = firsts.get(apiVersion);
+    if (first === undefined) {
+      firsts.set(apiVersion, identity);
+      continue;
+    }
+    joinOld({ managers, times }, { first, identity, owned });
+    count -= 1;
+  }
+  return { managers, times };
+}
+
+function joinOld(
+  { managers, times }: GrowingManaged,
+  { first, identity, owned }: { first: string; identity: string; owned: VersionedSet },
+): void {
+  const { apiVersion } = owned;
+  const manager = oldUpdatesManager;
+  const bucket = identityOf({ manager, operation: 'Update', apiVersion, subresource: '' });
+  const present = managers.get(bucket) ?? managers.get(first)!;
+  if (!managers.has(bucket)) managers.delete(first);
+  managers.set(bucket, { ...owned, set: union(owned.set, present.set) });
+  if (identity !== bucket) managers.delete(identity);
+  const time = times.get(identity);
+  if (time === undefined) times.delete(bucket);
+  else times.set(bucket, time);
+}
