@@ -1,0 +1,53 @@
+const quote = 0x22;
+const backslash = 0x5c;
+const exactDigits = 16;
+
+/** What one pass over the bytes of a JSON text tells before it is parsed. */
+export interface JsonScan {
+  /** Colons outside strings: in valid JSON, the members of all objects, duplicates included. */
+  readonly members: number;
+  /** Commas outside strings, for a bound on nodes. */
+  readonly commas: number;
+  readonly depth: number;
+  /** True when a run of 16 or more digits stands outside strings. */
+  readonly hasLongNumber: boolean;
+}
+
+/** Counts what bounds and exactness need; never fails, whatever the bytes. */
+export function scanJson(bytes: Buffer): JsonScan {
+  let members = 0;
+  let commas = 0;
+  let depth = 0;
+  let open = 0;
+  let digits = 0;
+  let hasLongNumber = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] as number;
+    if (byte >= 0x30 && byte <= 0x39) {
+      digits += 1;
+      if (digits === exactDigits) hasLongNumber = true;
+      continue;
+    }
+    digits = 0;
+    if (byte === quote) at = stringEnd(bytes, at);
+    else if (byte === 0x3a) members += 1;
+    else if (byte === 0x2c) commas += 1;
+    else if (byte === 0x7b || byte === 0x5b) {
+      open += 1;
+      if (open > depth) depth = open;
+    } else if (byte === 0x7d || byte === 0x5d) open -= 1;
+  }
+  return { members, commas, depth, hasLongNumber };
+}
+
+/** Index of the quote that ends the string begun at `start`, or the last byte. */
+function stringEnd(bytes: Buffer, start: number): number {
+  let at = start + 1;
+  for (; ; at += 1) {
+    at = bytes.indexOf(quote, at);
+    if (at < 0) return bytes.length;
+    let slashes = 0;
+    while (bytes[at - 1 - slashes] === backslash && at - 1 - slashes > start) slashes += 1;
+    if (slashes % 2 === 0) return at;
+  }
+}

@@ -1,0 +1,96 @@
+import { isUtf8 } from 'node:buffer';
+import type { JsonValue } from '../base/json.ts';
+import { JsonError } from './json-error.ts';
+import { parseExactJson } from './json-exact.ts';
+import { scanJson } from './json-scan.ts';
+
+export { JsonError } from './json-error.ts';
+
+export interface JsonLimits {
+  /** Objects and lists inside each other. */
+  readonly depthMax: number;
+  /** Members and items altogether. */
+  readonly nodesMax: number;
+}
+
+/** Upstream's nesting bound; the node bound keeps a body of commas from filling the memory. */
+export const defaultJsonLimits: JsonLimits = { depthMax: 10_000, nodesMax: 2_000_000 };
+
+export interface DecodedJson {
+  readonly value: JsonValue;
+  /** Paths of members given twice, as upstream writes them: `spec.list[0].a`; the last one won. */
+  readonly duplicates: string[];
+}
+
+/**
+ * Decodes a JSON text. Integers of 64 bits come exactly, as bigint where a number cannot hold them
+ * (CODEC-8). Throws only JsonError, in the words of upstream's decoder.
+ */
+export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
+  if (!isUtf8(bytes)) throw new JsonError('invalid UTF-8 in JSON text');
+  const scan = scanJson(bytes);
+  if (scan.depth > limits.depthMax) throw new JsonError('exceeded max depth');
+  if (scan.members + scan.commas > limits.nodesMax) throw new JsonError('too many values');
+  const text = bytes.toString('utf8');
+  if (!scan.hasLongNumber) {
+    const value = parsedFast(text);
+    if (value !== undefined && countMembers(value) === scan.members) {
+      return { value, duplicates: [] };
+    }
+  }
+  return parseExactJson(text, limits);
+}
+
+/** undefined for invalid text: the exact parser then finds the words for it. */
+function parsedFast(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Members of all objects, or -1 when a number overflowed; iterative, since depth is the client's to choose. */
+function countMembers(root: JsonValue): number {
+  let count = 0;
+  const open: JsonValue[] = [root];
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    if (value === Infinity || value === -Infinity) return -1;
+    if (typeof value !== 'object' || value === null) continue;
+    const items = Array.isArray(value) ? value : Object.values(value);
+    if (!Array.isArray(value)) count += items.length;
+    for (const item of items) {
+      if (typeof item === 'number' ? !Number.isFinite(item) : isContainer(item)) {
+        open.push(item as JsonValue);
+      }
+    }
+  }
+  return count;
+}
+
+function isContainer(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Compact JSON bytes; bigints are written as the integers they are. */
+export function encodeJson(value: unknown): Buffer {
+  try {
+    return Buffer.from(JSON.stringify(value));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return Buffer.from(written(value) ?? 'null');
+  }
+}
+
+/** Like JSON.stringify, for values in which a bigint occurs. */
+function written(value: unknown): string | undefined {
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map((item) => written(item) ?? 'null').join(',')}]`;
+  const members: string[] = [];
+  for (const [name, item] of Object.entries(value)) {
+    const text = written(item);
+    if (text !== undefined) members.push(`${JSON.stringify(name)}:${text}`);
+  }
+  return `{${members.join(',')}}`;
+}

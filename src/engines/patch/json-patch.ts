@@ -1,0 +1,218 @@
+import {
+  isObject,
+  type JsonArray,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+  setMember,
+} from '../../base/json.ts';
+import { PatchError } from './patch-error.ts';
+
+const operationsMax = 10_000;
+const copiedNodesMax = 1_000_000;
+
+export interface JsonPatchOperation {
+  readonly op: string;
+  readonly path: string | undefined;
+  readonly from: string | undefined;
+  readonly value: JsonValue;
+}
+
+/** Reads a decoded body as a patch. Throws PatchError: `malformed`, or `too-many` operations. */
+export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
+  if (!Array.isArray(body) || !body.every(isObject)) {
+    throw new PatchError(
+      'malformed',
+      'json: cannot unmarshal value into Go value of type jsonpatch.Patch',
+    );
+  }
+  if (body.length > operationsMax) {
+    const message = `The allowed maximum operations in a JSON patch is ${operationsMax}, got ${body.length}`;
+    throw new PatchError('too-many', message);
+  }
+  return body.map((one) => ({
+    op: text(one, 'op') ?? 'unknown',
+    path: text(one, 'path'),
+    from: text(one, 'from'),
+    value: member(one, 'value') ?? null,
+  }));
+}
+
+function text(operation: JsonObject, name: string): string | undefined {
+  const value = member(operation, name);
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** RFC 6902 as upstream does it (negative indices count from the end). Throws PatchError. */
+export function applyJsonPatch(
+  document: JsonValue,
+  patch: readonly JsonPatchOperation[],
+): JsonValue {
+  const state: State = { root: structuredClone(document), copied: 0 };
+  for (const operation of patch) applyOne(state, operation);
+  return state.root;
+}
+
+interface State {
+  root: JsonValue;
+  copied: number;
+}
+
+function refuse(message: string): PatchError {
+  return new PatchError('unprocessable', message);
+}
+
+function applyOne(state: State, operation: JsonPatchOperation): void {
+  const { op, path, value } = operation;
+  if (!['add', 'remove', 'replace', 'move', 'copy', 'test'].includes(op)) {
+    throw refuse(`Unexpected kind: ${op}`);
+  }
+  if (op === 'move' || op === 'copy') return transfer(state, operation);
+  if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
+  if (op === 'test') return test(state, path, value);
+  if (path === '' && op === 'replace') {
+    state.root = structuredClone(value);
+    return;
+  }
+  const place = find(state.root, path, op);
+  if (op === 'add') add(place, path, structuredClone(value));
+  else if (op === 'remove') remove(place, `error in remove for path: '${path}': `);
+  else replace(place, path, structuredClone(value));
+}
+
+interface Place {
+  readonly holder: JsonObject | JsonArray;
+  readonly key: string;
+}
+
+function find(root: JsonValue, path: string, op: string): Place {
+  const missing = () =>
+    refuse(
+      `${op} operation does not apply: doc is missing path: ${JSON.stringify(path)}: missing value`,
+    );
+  const steps = path.split('/').slice(1).map(unescaped);
+  const key = steps.pop();
+  if (key === undefined) throw missing();
+  let holder: JsonValue | undefined = root;
+  for (const step of steps) holder = valueAt(holder, step);
+  if (typeof holder !== 'object' || holder === null) throw missing();
+  return { holder, key };
+}
+
+function unescaped(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+function valueAt(holder: JsonValue | undefined, key: string): JsonValue | undefined {
+  if (Array.isArray(holder)) {
+    const index = indexOf(key);
+    return index === undefined ? undefined : holder[index < 0 ? index + holder.length : index];
+  }
+  return isObject(holder) ? member(holder, key) : undefined;
+}
+
+function indexOf(key: string): number | undefined {
+  return /^[+-]?[0-9]{1,15}$/.test(key) ? Number(key) : undefined;
+}
+
+function syntaxError(key: string): string {
+  return `strconv.Atoi: parsing ${JSON.stringify(key)}: invalid syntax`;
+}
+
+/** Index within `length` items, counted from the end when negative. */
+function indexIn(key: string, length: number): number {
+  const index = indexOf(key);
+  if (index === undefined) throw refuse(syntaxError(key));
+  if (index >= length || index < -length) {
+    throw refuse(`Unable to access invalid index: ${index}: invalid index referenced`);
+  }
+  return index < 0 ? index + length : index;
+}
+
+function framed<T>(frame: string, action: () => T): T {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof PatchError) throw refuse(frame + error.message);
+    throw error;
+  }
+}
+
+function add({ holder, key }: Place, path: string, value: JsonValue, op = 'add'): void {
+  if (!Array.isArray(holder)) return setMember(holder, key, value);
+  if (key === '-') {
+    holder.push(value);
+    return;
+  }
+  framed(`error in ${op} for path: '${path}': `, () => {
+    if (indexOf(key) === undefined) {
+      throw refuse(`value was not a proper array index: '${key}': ${syntaxError(key)}`);
+    }
+    holder.splice(indexIn(key, holder.length + 1), 0, value);
+  });
+}
+
+function remove({ holder, key }: Place, frame: string): void {
+  framed(frame, () => {
+    if (Array.isArray(holder)) holder.splice(indexIn(key, holder.length), 1);
+    else if (Object.hasOwn(holder, key)) delete holder[key];
+    else throw refuse(`Unable to remove nonexistent key: ${key}: missing value`);
+  });
+}
+
+function replace({ holder, key }: Place, path: string, value: JsonValue): void {
+  if (valueAt(holder, key) === undefined) {
+    throw refuse(`replace operation does not apply: doc is missing key: ${path}: missing value`);
+  }
+  if (Array.isArray(holder)) holder[indexIn(key, holder.length)] = value;
+  else setMember(holder, key, value);
+}
+
+function test(state: State, path: string, value: JsonValue): void {
+  let actual: JsonValue | undefined = state.root;
+  if (path !== '') {
+    const { holder, key } = find(state.root, path, 'test');
+    if (Array.isArray(holder)) {
+      const frame = `error in test for path: '${path}': `;
+      actual = framed(frame, () => holder[indexIn(key, holder.length)]);
+    } else actual = member(holder, key);
+  }
+  if (!jsonEqual(actual ?? null, value)) throw refuse(`testing value ${path} failed: test failed`);
+}
+
+function transfer(state: State, operation: JsonPatchOperation): void {
+  const { op, from, path } = operation;
+  if (from === undefined) {
+    throw refuse(
+      `${op} operation failed to decode from: operation, missing from field: missing value`,
+    );
+  }
+  if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
+  const source = find(state.root, from, op);
+  const { holder, key } = source;
+  const value = framed(`error in ${op} for path: '${op === 'move' ? key : from}': `, () => {
+    const at = Array.isArray(holder) ? holder[indexIn(key, holder.length)] : member(holder, key);
+    if (at !== undefined) return at;
+    throw refuse(
+      `Unable to ${op === 'move' ? 'remove' : 'copy'} nonexistent key: ${key}: missing value`,
+    );
+  });
+  if (op === 'move') remove(source, '');
+  else bound(state, value);
+  add(find(state.root, path, op), path, structuredClone(value), op);
+}
+
+/** Copies of copies double: refused before the memory is gone. */
+function bound(state: State, value: JsonValue): void {
+  const open: (JsonValue | undefined)[] = [value];
+  while (open.length > 0) {
+    const one = open.pop();
+    state.copied += typeof one === 'string' ? 1 + one.length / 16 : 1;
+    if (state.copied > copiedNodesMax)
+      throw refuse(
+        'Unable to complete the copy: the accumulated size increase of copy is too large',
+      );
+    if (typeof one === 'object' && one !== null) open.push(...Object.values(one));
+  }
+}

@@ -1,0 +1,19 @@
+import { isObject, type JsonObject, type JsonValue, member, setMember } from '../../base/json.ts';
+
+/** RFC 7386: a new document; shares untouched parts with `document`, which stays as it was. */
+export function applyMergePatch(document: JsonValue | undefined, patch: JsonValue): JsonValue {
+  if (!isObject(patch)) return patch;
+  const merged: JsonObject = {};
+  const base: JsonObject = isObject(document) ? document : {};
+  for (const name of Object.keys(base)) {
+    const value = member(base, name);
+    if (value !== undefined && !Object.hasOwn(patch, name)) setMember(merged, name, value);
+    else if (value !== undefined && patch[name] !== null) setMember(merged, name, value);
+  }
+  for (const name of Object.keys(patch)) {
+    const value = member(patch, name);
+    if (value === undefined || value === null) continue;
+    setMember(merged, name, applyMergePatch(member(base, name), value));
+  }
+  return merged;
+}
