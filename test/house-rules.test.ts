@@ -76,7 +76,10 @@ const sources: readonly Source[] = ['src', 'test'].flatMap(filesUnder).map((path
     text,
     tree: ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true),
     generated: path.includes('/gen/'),
-    isTest: /\.(test|fuzz|bench)\.ts$/.test(path) || path.startsWith('test/'),
+    isTest:
+      /\.(test|fuzz|bench)\.ts$/.test(path) ||
+      path.startsWith('test/') ||
+      path.endsWith('suite.ts'),
   };
 });
 const code = sources.filter(({ isTest }) => !isTest);
