@@ -1,4 +1,12 @@
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { copyFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Database, open, type RootDatabase } from 'lmdb';
@@ -30,7 +38,8 @@ export const formatVersion = 1;
 /** LMDB's limit for keys with 4 KiB pages, bytes of UTF-8. */
 export const keyBytesMax = 1978;
 
-const mapSizeDefault = 64 * 2 ** 30;
+/** Address space reserved for the file; LMDB grows it when it must. */
+const mapSizeBytes = 64 * 2 ** 30;
 const dataName = 'data.mdb';
 const stateKey = Buffer.from('state');
 const formatKey = Buffer.from('format');
@@ -50,7 +59,7 @@ export class RecordDatabase {
   readonly #heads: Table;
   readonly #meta: Table;
 
-  constructor(options: { directory: string; mapSizeBytes: number | undefined }) {
+  constructor(options: { directory: string }) {
     this.#directory = options.directory;
     const path = join(options.directory, dataName);
     verifyDataFile(path);
@@ -60,9 +69,11 @@ export class RecordDatabase {
         path: options.directory,
         noSubdir: false,
         overlappingSync: false,
+        // Each commit is one explicit batch; the automatic ones leave rejections unhandled.
+        eventTurnBatching: false,
         pageSize: 4096,
         maxDbs: 4,
-        mapSize: options.mapSizeBytes ?? mapSizeDefault,
+        mapSize: mapSizeBytes,
         ...shape,
       });
       this.#log = this.#root.openDB({ name: 'log', ...shape });
@@ -78,10 +89,10 @@ export class RecordDatabase {
 
   /** The state on disk; a new file is set up first. Refuses newer formats and damage. */
   async load(): Promise<StoreState> {
-    const format = this.#read(this.#meta, formatKey);
+    const format = this.#read(this.#meta, formatKey)?.toString('latin1');
     const state = this.#read(this.#meta, stateKey);
     if (format === undefined && state === undefined) return this.#create();
-    const found = Number(format?.toString('latin1'));
+    const found = Number(format);
     if (found > formatVersion) {
       throw new StoreError({
         code: 'unavailable',
@@ -125,8 +136,15 @@ export class RecordDatabase {
       await this.#root.batch(write);
     } catch (error) {
       const cause = await commitCause(error);
-      throw translate(cause);
+      throw this.#isShortWrite(cause) ? noSpace(cause) : translate(cause);
     }
+  }
+
+  /** LMDB reports a write that the full disk took a part of as an input/output error. */
+  #isShortWrite(cause: unknown): boolean {
+    if ((cause as { code?: unknown }).code !== inputOutputError) return false;
+    const { bavail, bsize } = statfsSync(this.#directory);
+    return bavail * bsize < shortWriteFreeBytesMax;
   }
 
   state(): StoreState {
@@ -206,6 +224,7 @@ export class RecordDatabase {
     await this.#root.close();
   }
 
+  /** The bytes are LMDB's own and hold until the next read only. */
   #read(table: Table, key: Buffer): Buffer | undefined {
     return guarded(() => table.getBinaryFast(key));
   }
@@ -255,13 +274,22 @@ const noSpaceCodes: readonly unknown[] = [-30792, 28, 122, 'ENOSPC', 'EDQUOT', '
 /** Not found page, corrupted, version mismatch, invalid file. */
 const damageCodes: readonly unknown[] = [-30797, -30796, -30794, -30793];
 
+const inputOutputError = 5;
+/** An input/output error with less than this left on the disk means that it is full. */
+const shortWriteFreeBytesMax = 32 * 2 ** 20;
+
+function noSpace(cause: unknown): StoreError {
+  const message = `no space left for the store: ${(cause as Error).message}`;
+  return new StoreError({ code: 'no-space', message, cause });
+}
+
 /** LMDB's and the host's errors as the store's own. */
 function translate(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const { code, message } = error as { code?: unknown; message?: string };
   const text = String(message);
   if (noSpaceCodes.includes(code) || /No space left|MDB_MAP_FULL|Disk quota/.test(text)) {
-    return new StoreError({ code: 'no-space', message: `no space left: ${text}`, cause: error });
+    return noSpace(error);
   }
   if (damageCodes.includes(code)) return damaged(text, error);
   return new StoreError({

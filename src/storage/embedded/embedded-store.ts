@@ -31,8 +31,6 @@ export interface EmbeddedStoreOptions {
   readonly directory: string;
   readonly clock: Clock;
   readonly logger?: Logger;
-  /** The size the data file may grow to; 64 GiB when absent. */
-  readonly mapSizeBytes?: number;
 }
 
 /**
@@ -43,8 +41,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   prepareDirectory(options.directory);
   const lock = lockDirectory({ directory: options.directory, nowMs: options.clock.now() });
   try {
-    const { directory, mapSizeBytes } = options;
-    const database = new RecordDatabase({ directory, mapSizeBytes });
+    const database = new RecordDatabase({ directory: options.directory });
     const state = await database.load();
     return new EmbeddedStore({ database, state, lock, logger: options.logger ?? silentLogger });
   } catch (error) {

@@ -1,0 +1,210 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../base/clock.ts';
+import type { Store } from '../contract.ts';
+import { openEmbeddedStore } from './embedded-store.ts';
+
+let directory: string;
+const opened: Store[] = [];
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'wheelhouse-files-'));
+});
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function open(options: { directory?: string } = {}): Promise<Store> {
+  const store = await openEmbeddedStore({ directory, clock: systemClock, ...options });
+  opened.push(store);
+  return store;
+}
+
+async function fill(store: Store, options: { count: number; size: number }): Promise<void> {
+  const value = Buffer.alloc(options.size, 'wheelhouse');
+  await Promise.all(
+    Array.from({ length: options.count }, (_, i) =>
+      store.put({ key: `/registry/k${i}`, value, expect: 0 }),
+    ),
+  );
+}
+
+test('everything is there after a reopen, and only its owner may read it', async () => {
+  const store = await open();
+  await fill(store, { count: 10, size: 5000 });
+  await store.compact(4);
+  await store.close();
+  const again = await open();
+  expect(await again.currentRevision()).toBe(10);
+  expect(await again.compactRevision()).toBe(4);
+  expect((await again.range({ prefix: '/' })).records).toHaveLength(10);
+  expect(statSync(directory).mode & 0o777).toBe(0o700);
+  expect(statSync(join(directory, 'data.mdb')).mode & 0o777).toBe(0o600);
+});
+
+test('a key beyond the limit is refused by name of the limit', async () => {
+  const store = await open();
+  const key = `/${'k'.repeat(1978)}`;
+  await expect(store.put({ key, value: Buffer.from('v'), expect: 0 })).rejects.toThrow('1978');
+  const longest = key.slice(0, 1978);
+  expect((await store.put({ key: longest, value: Buffer.from('v'), expect: 0 })).ok).toBe(true);
+  expect((await store.get(longest))?.key).toBe(longest);
+});
+
+test('a backup opens with all state and history', async () => {
+  const store = await open();
+  await fill(store, { count: 50, size: 3000 });
+  const target = join(directory, 'copies', 'one');
+  await store.backup(target);
+  await store.put({ key: '/after', value: Buffer.from('v'), expect: 0 });
+  const copy = await open({ directory: target });
+  expect(await copy.currentRevision()).toBe(50);
+  expect((await copy.range({ prefix: '/', revision: 20 })).records).toHaveLength(20);
+});
+
+test('disk use stays bounded under steady writes with compaction', async () => {
+  const store = await open();
+  const revisions = new Map<number, number>();
+  const value = Buffer.alloc(2000, 'v');
+  let settled = 0;
+  for (let round = 0; round < 40; round++) {
+    await Promise.all(
+      Array.from({ length: 100 }, async (_, i) => {
+        const expect = revisions.get(i) ?? 0;
+        const result = await store.put({ key: `/k${i}`, value, expect });
+        if (result.ok) revisions.set(i, result.revision);
+      }),
+    );
+    await store.compact(await store.currentRevision());
+    if (round === 9) settled = await store.sizeBytes();
+  }
+  expect(await store.sizeBytes()).toBeLessThan(settled * 1.5);
+});
+
+describe('lock', () => {
+  test('a second opening is refused, naming the holder', async () => {
+    await open();
+    await expect(open()).rejects.toMatchObject({
+      code: 'locked',
+      message: expect.stringContaining(`process ${process.pid}`),
+    });
+  });
+
+  test('the lock of a process that is gone is taken over', async () => {
+    const gone = spawnSync('true').pid;
+    const self = { host: (await import('node:os')).hostname(), since: '', released: false };
+    const text = JSON.stringify({ ...self, pid: gone, process: 'other-boot/1' });
+    writeFileSync(join(directory, 'lock.7'), text);
+    await open();
+    expect(JSON.parse(readFileSync(join(directory, 'lock.8'), 'utf8')).pid).toBe(process.pid);
+  });
+
+  test('so is the lock of an earlier process with the same pid', async () => {
+    const self = { host: (await import('node:os')).hostname(), since: '', released: false };
+    const text = JSON.stringify({ ...self, pid: process.pid, process: 'other-boot/1' });
+    writeFileSync(join(directory, 'lock.1'), text);
+    await open();
+  });
+
+  test('a holder on another host is respected', async () => {
+    const holder = { pid: 1, host: 'elsewhere', since: 'then', process: '', released: false };
+    writeFileSync(join(directory, 'lock.1'), JSON.stringify(holder));
+    await expect(open()).rejects.toMatchObject({
+      code: 'locked',
+      message: expect.stringContaining('host elsewhere since then'),
+    });
+  });
+});
+
+describe('damage', () => {
+  async function filledFile(): Promise<string> {
+    const store = await open();
+    await fill(store, { count: 300, size: 1000 });
+    await store.put({ key: '/large', value: Buffer.alloc(50_000, 'v'), expect: 0 });
+    await store.close();
+    return join(directory, 'data.mdb');
+  }
+
+  test.each([0.1, 0.5, 0.9])('a file cut to %f of its size is reported', async (part) => {
+    const path = await filledFile();
+    truncateSync(path, Math.floor(statSync(path).size * part));
+    await expect(open()).rejects.toMatchObject({ code: 'damaged' });
+  });
+
+  test('overwritten bytes are reported wherever they are, or were not in use', async () => {
+    const path = await filledFile();
+    const sound = readFileSync(path);
+    for (let offset = 0; offset + 64 < sound.length; offset += 4096 * 7 + 600) {
+      const copy = Buffer.from(sound);
+      copy.fill(0xa5, offset, offset + 64);
+      writeFileSync(path, copy);
+      let outcome: unknown;
+      try {
+        const store = await open();
+        const { records } = await store.range({ prefix: '/' });
+        outcome = records.length;
+        await store.close();
+      } catch (error) {
+        outcome = (error as { code?: string }).code;
+      }
+      expect([301, 'damaged'], `at ${offset}`).toContain(outcome);
+      for (const store of opened.splice(0)) await store.close();
+    }
+  });
+});
+
+describe('no space', () => {
+  async function fillUp(store: Store): Promise<{ acknowledged: string[]; code: unknown }> {
+    const acknowledged: string[] = [];
+    const value = Buffer.alloc(60_000, 'v');
+    for (let i = 0; i < 1000; i++) {
+      const key = `/fill/${i}`;
+      try {
+        await store.put({ key, value, expect: 0 });
+        acknowledged.push(key);
+      } catch (error) {
+        return { acknowledged, code: (error as { code?: string }).code };
+      }
+    }
+    return { acknowledged, code: undefined };
+  }
+
+  async function checkFull(store: Store, filled: { acknowledged: string[]; code: unknown }) {
+    expect(filled.code).toBe('no-space');
+    const { records, revision } = await store.range({ prefix: '/' });
+    expect(records.map((one) => one.key).sort()).toEqual([...filled.acknowledged].sort());
+    expect(revision).toBe(filled.acknowledged.length);
+    expect(await store.currentRevision()).toBe(revision);
+  }
+
+  test('a full disk fails the write, and space makes it work again', async ({ skip }) => {
+    const mount = join(directory, 'small');
+    mkdirSync(mount);
+    try {
+      const args = ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', mount];
+      execFileSync('mount', args, { stdio: 'ignore' });
+    } catch {
+      skip('mounting a small tmpfs is refused here');
+    }
+    try {
+      const store = await open({ directory: join(mount, 'data') });
+      const ballast = join(mount, 'ballast');
+      writeFileSync(ballast, Buffer.alloc(2 ** 20));
+      const filled = await fillUp(store);
+      await checkFull(store, filled);
+      await rm(ballast);
+      await store.ping();
+      const value = Buffer.from('again');
+      const result = await store.put({ key: '/again', value, expect: 0 });
+      expect(result).toEqual({ ok: true, revision: filled.acknowledged.length + 1 });
+      await store.close();
+    } finally {
+      for (const store of opened.splice(0)) await store.close();
+      execFileSync('umount', ['-l', mount], { stdio: 'ignore' });
+    }
+  });
+});
