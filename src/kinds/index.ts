@@ -5,41 +5,63 @@ import { daemonSet } from './apps/daemon-set.ts';
 import { deployment } from './apps/deployment.ts';
 import { replicaSet } from './apps/replica-set.ts';
 import { statefulSet } from './apps/stateful-set.ts';
+import { cronJob } from './batch/cron-job.ts';
+import { job } from './batch/job.ts';
 import { lease } from './coordination/lease.ts';
 import { configMap } from './core/config-map.ts';
+import { endpoints } from './core/endpoints.ts';
 import { coreEvent } from './core/event.ts';
 import { namespace } from './core/namespace.ts';
 import { node } from './core/node.ts';
+import { persistentVolume } from './core/persistent-volume.ts';
+import { persistentVolumeClaim } from './core/persistent-volume-claim.ts';
 import { pod } from './core/pod.ts';
 import { secret } from './core/secret.ts';
+import { service } from './core/service.ts';
 import { serviceAccount } from './core/service-account.ts';
+import { endpointSlice } from './discovery/endpoint-slice.ts';
 import { event } from './events/event.ts';
+import { ingress } from './networking/ingress.ts';
+import { ingressClass } from './networking/ingress-class.ts';
+import { networkPolicy } from './networking/network-policy.ts';
 import { clusterRole } from './rbac/cluster-role.ts';
 import { clusterRoleBinding } from './rbac/cluster-role-binding.ts';
 import { role } from './rbac/role.ts';
 import { roleBinding } from './rbac/role-binding.ts';
 import { csiDriver } from './storage/csi-driver.ts';
+import { storageClass } from './storage/storage-class.ts';
 
 const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   configMap,
+  endpoints,
   coreEvent,
   namespace,
   node,
+  persistentVolumeClaim,
+  persistentVolume,
   pod,
   secret,
   serviceAccount,
+  service,
   event,
   controllerRevision,
   daemonSet,
   deployment,
   replicaSet,
   statefulSet,
-  lease,
+  cronJob,
+  job,
+  ingressClass,
+  ingress,
+  networkPolicy,
   clusterRole,
   clusterRoleBinding,
   role,
   roleBinding,
   csiDriver,
+  storageClass,
+  lease,
+  endpointSlice,
 ];
 
 /** All built-in kinds in the dialect's names. */

@@ -1,0 +1,124 @@
+import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../../base/json.ts';
+import { copyJson } from '../../engines/schema/defaults.ts';
+import {
+  coerceEmbedded,
+  EmbeddedError,
+  type EmbeddedRules,
+  validateEmbedded,
+} from '../../engines/schema/embedded.ts';
+import { childPath, keyPath } from '../../engines/schema/path.ts';
+import { pruneValue } from '../../engines/schema/prune.ts';
+import type { Schema } from '../../engines/schema/schema.ts';
+import { validate } from '../../engines/schema/validate.ts';
+import { type FieldError, invalid } from '../../meta/field-error.ts';
+
+export interface DefaultRuleOptions {
+  readonly embedded: EmbeddedRules;
+  readonly requirePruned: boolean;
+}
+
+/** Puts a value where it stands in the embedded resource around it. */
+type Surround = (value: JsonValue) => JsonValue;
+
+interface Place {
+  readonly path: string;
+  readonly root: Schema;
+  readonly surround: Surround;
+  readonly insideMeta: boolean;
+}
+
+const metaFields = new Set(['metadata', 'kind', 'apiVersion']);
+
+/** Judges every default of a structural schema: it must be what its own schema accepts, pruned. */
+export function validateDefaults(
+  schema: Schema,
+  path: string,
+  options: DefaultRuleOptions,
+): FieldError[] {
+  const root = { ...schema, embeddedResource: true };
+  return defaultsAt(root, { path, root, surround: (x) => x, insideMeta: false }, options);
+}
+
+function defaultsAt(schema: Schema, given: Place, options: DefaultRuleOptions): FieldError[] {
+  const place =
+    schema.embeddedResource === true
+      ? { ...given, insideMeta: false, root: schema, surround: withTypeMeta }
+      : given;
+  const errors = ownErrors(schema, place, options);
+  const { items, properties } = schema;
+  if (items !== undefined) {
+    const surround: Surround = (value) => place.surround([value]);
+    const at = { ...place, surround, path: childPath(place.path, 'items') };
+    errors.push(...defaultsAt(items, at, options));
+  }
+  for (const [name, property] of properties ?? []) {
+    const insideMeta =
+      place.insideMeta || (schema.embeddedResource === true && metaFields.has(name));
+    const at = {
+      ...place,
+      insideMeta,
+      surround: (value: JsonValue) => place.surround({ [name]: value }),
+      path: keyPath(childPath(place.path, 'properties'), name),
+    };
+    errors.push(...defaultsAt(property.schema, at, options));
+  }
+  return errors;
+}
+
+const withTypeMeta: Surround = (value) => ({
+  apiVersion: 'validation/v1',
+  kind: 'Validation',
+  ...(value as JsonObject),
+});
+
+function ownErrors(schema: Schema, place: Place, options: DefaultRuleOptions): FieldError[] {
+  const standard = schema.default;
+  if (standard === undefined) return [];
+  const field = childPath(place.path, 'default');
+  if (place.insideMeta) return metaDefaultErrors(schema, { ...place, field }, options);
+  const errors: FieldError[] = [];
+  if (options.requirePruned) {
+    const pruned = copyJson(standard);
+    pruneValue(schema, pruned);
+    if (!jsonEqual(pruned, standard)) {
+      errors.push(invalid(field, standard, 'must not have unknown fields'));
+    }
+  }
+  const under = (error: FieldError) => ({
+    ...error,
+    field: error.field === '' ? field : childPath(field, error.field),
+  });
+  try {
+    coerceEmbedded(schema, copyJson(standard), options.embedded);
+  } catch (error) {
+    if (!(error instanceof EmbeddedError)) throw error;
+    return [...errors, under(error.fieldError)];
+  }
+  const embedded = validateEmbedded(schema, standard, options.embedded);
+  if (embedded.length > 0) return [...errors, ...embedded.map(under)];
+  return [...errors, ...validate(schema)(standard, { prefix: field })];
+}
+
+function metaDefaultErrors(
+  schema: Schema,
+  place: Place & { readonly field: string },
+  options: DefaultRuleOptions,
+): FieldError[] {
+  const standard = schema.default as JsonValue;
+  const object = place.surround(copyJson(standard));
+  const wrong = (reason: string) => [
+    invalid(place.field, standard, `must result in valid metadata: ${reason}`),
+  ];
+  if (!isObject(object)) return [];
+  try {
+    coerceEmbedded(place.root, copyJson(object), options.embedded);
+  } catch (error) {
+    if (!(error instanceof EmbeddedError)) throw error;
+    return wrong(error.message);
+  }
+  const texts = validateEmbedded(place.root, object, options.embedded).map(
+    (error) => `${error.field}: ${error.message}`,
+  );
+  if (texts.length > 0) return wrong(texts.length === 1 ? texts[0]! : `[${texts.join(', ')}]`);
+  return [...validate(schema)(standard, { prefix: place.field })];
+}

@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto';
+import type { JsonObject } from '../../base/json.ts';
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, invalid, required } from '../../meta/field-error.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { selectorText, wideColumns } from '../apps/workload.ts';
+import {
+  age,
+  ageColumn,
+  at,
+  column,
+  humanDuration,
+  nameColumn,
+  numberAt,
+  textAt,
+} from '../cells.ts';
+import { sameOrEmpty } from '../checks.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { dnsSubdomain } from '../name-rules.ts';
+import { fillPodSpec } from '../pod/defaults.ts';
+import { selectorKept, validateTemplate } from '../pod/template.ts';
+import { notNegative } from '../pod/validate.ts';
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  if (spec['completions'] === undefined && spec['parallelism'] === undefined) {
+    spec['completions'] = 1;
+  }
+  const hasPolicy = spec['podFailurePolicy'] !== undefined;
+  fill(spec, {
+    parallelism: 1,
+    backoffLimit: spec['backoffLimitPerIndex'] === undefined ? 6 : 2147483647,
+    completionMode: 'NonIndexed',
+    suspend: false,
+    manualSelector: false,
+    podReplacementPolicy: hasPolicy ? 'Failed' : 'TerminatingOrFailed',
+  });
+  for (const rule of objectsAt(spec, 'podFailurePolicy', 'rules')) {
+    for (const pattern of objectsAt(rule, 'onPodConditions')) fill(pattern, { status: 'True' });
+  }
+  labelLikePods(object);
+  fillPodSpec(objectAt(spec, 'template', 'spec'));
+}
+
+/** A Job without labels has those of its pods. */
+function labelLikePods(object: JsonObject): void {
+  const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels');
+  const metadata = ensure(object, 'metadata');
+  if (metadata['labels'] === undefined && labels !== undefined) metadata['labels'] = { ...labels };
+}
+
+/** Unless the writer chose, a Job selects its pods by its own uid. */
+function generateSelector(object: ApiObject, dialect: Dialect): void {
+  const spec = ensure(object, 'spec');
+  if (spec['manualSelector'] === true) return;
+  const labels = ensure(ensure(ensure(spec, 'template'), 'metadata'), 'labels');
+  object.metadata.uid ??= randomUUID();
+  const { uid } = object.metadata;
+  const own = dialect.label('controller-uid', 'batch');
+  const name = object.metadata.name ?? '';
+  for (const [key, value] of [
+    ['job-name', name],
+    [dialect.label('job-name', 'batch'), name],
+    ['controller-uid', uid],
+    [own, uid],
+  ] as const) {
+    labels[key] = value;
+  }
+  if (spec['selector'] === undefined) spec['selector'] = { matchLabels: { [own]: uid } };
+  labelLikePods(object);
+}
+
+function validate(object: JsonObject): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const names = ['parallelism', 'completions', 'activeDeadlineSeconds', 'backoffLimit'];
+  const errors = [...names, 'ttlSecondsAfterFinished', 'backoffLimitPerIndex'].flatMap((name) =>
+    notNegative(spec, `spec.${name}`),
+  );
+  if (objectAt(spec, 'selector') === undefined) errors.push(required('spec.selector'));
+  const mode = textAt(spec, 'completionMode');
+  if (mode === 'Indexed' && spec['completions'] === undefined) {
+    const detail = 'when completion mode is Indexed';
+    errors.push(required('spec.completions', detail));
+  }
+  return [...errors, ...validateTemplate(object, { restart: ['OnFailure', 'Never'] })];
+}
+
+function validateUpdate(object: JsonObject, old: JsonObject): FieldError[] {
+  const errors = [...validate(object), ...selectorKept(object, old)];
+  const kept = (field: string) => {
+    const value = at(object, 'spec', field);
+    const before = at(old, 'spec', field);
+    if (!sameOrEmpty(value, before)) {
+      errors.push(invalid(`spec.${field}`, value, 'field is immutable'));
+    }
+  };
+  const suspended = at(old, 'spec', 'suspend') === true && numberAt(old, 'status', 'active') === 0;
+  if (textAt(object, 'spec', 'completionMode') !== 'Indexed') kept('completions');
+  if (!suspended) kept('template');
+  for (const field of ['completionMode', 'podFailurePolicy', 'backoffLimitPerIndex']) kept(field);
+  return errors;
+}
+
+function completions(object: JsonObject): string {
+  const done = numberAt(object, 'status', 'succeeded');
+  const wanted = at(object, 'spec', 'completions');
+  if (wanted !== undefined) return `${done}/${numberAt(object, 'spec', 'completions')}`;
+  const parallel = numberAt(object, 'spec', 'parallelism');
+  return parallel > 1 ? `${done}/1 of ${parallel}` : `${done}/1`;
+}
+
+function duration(object: JsonObject, nowMs: number): string {
+  const start = textAt(object, 'status', 'startTime');
+  const end = textAt(object, 'status', 'completionTime');
+  if (start === '') return '';
+  return end === '' ? age(start, nowMs) : humanDuration(Date.parse(end) - Date.parse(start));
+}
+
+function state(object: JsonObject): string {
+  const has = (type: string) =>
+    objectsAt(object, 'status', 'conditions').some(
+      (one) => textAt(one, 'type') === type && textAt(one, 'status') === 'True',
+    );
+  if (has('Complete')) return 'Complete';
+  if (has('Failed')) return 'Failed';
+  if (at(object, 'metadata', 'deletionTimestamp') !== undefined) return 'Terminating';
+  if (has('Suspended')) return 'Suspended';
+  if (has('FailureTarget')) return 'FailureTarget';
+  return has('SuccessCriteriaMet') ? 'SuccessCriteriaMet' : 'Running';
+}
+
+/** Job: pods that run until enough of them have succeeded. */
+export function job(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'batch',
+    kind: 'Job',
+    resource: 'jobs',
+    scope: 'Namespaced',
+    categories: ['all'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        columns: [
+          nameColumn,
+          column('Status', state, { description: 'How far it is.' }),
+          column('Completions', completions, { description: 'Successes, of those wanted.' }),
+          column('Duration', duration, { description: 'Time it took, or has taken.' }),
+          ageColumn,
+          ...wideColumns().slice(0, 2),
+          column('Selector', (object) => selectorText(objectAt(object, 'spec', 'selector')), {
+            priority: 1,
+            description: 'Selector of the pods.',
+          }),
+        ],
+      },
+    ],
+    storage: {
+      fieldsOf: (object) => ({
+        'status.successful': String(numberAt(object, 'status', 'succeeded')),
+      }),
+    },
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      prepareForCreate: (_, object) => generateSelector(object, dialect),
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status' ? [] : validateUpdate(object, old),
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: {
+        template: {
+          spec: {
+            restartPolicy: 'Never',
+            containers: [{ name: 'main', image: 'example.com/main:1.0' }],
+          },
+        },
+      },
+    }),
+  });
+}

@@ -1,0 +1,106 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, required, tooMany } from '../../meta/field-error.ts';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { immutable } from '../checks.ts';
+import { defineKind } from '../define.ts';
+import { fill, objectsAt } from '../fill.ts';
+import { dnsSubdomain } from '../name-rules.ts';
+import { oneOf } from '../pod/validate.ts';
+
+const endpointsMax = 1000;
+const portsMax = 20000;
+const addressesMax = 100;
+
+function fillDefaults(object: JsonObject): void {
+  for (const port of objectsAt(object, 'ports')) {
+    if (port['name'] === undefined) port['name'] = '';
+    fill(port, { protocol: 'TCP' });
+  }
+}
+
+function validate(object: JsonObject): FieldError[] {
+  const endpoints = objectsAt(object, 'endpoints');
+  const ports = listAt(object, 'ports');
+  const errors = oneOf(object, 'addressType', ['FQDN', 'IPv4', 'IPv6']);
+  if (endpoints.length > endpointsMax) {
+    errors.push(tooMany('endpoints', endpoints.length, endpointsMax));
+  }
+  endpoints.forEach((endpoint, index) => {
+    const field = `endpoints[${index}].addresses`;
+    const count = listAt(endpoint, 'addresses').length;
+    if (count === 0) errors.push(required(field, 'must contain at least 1 address'));
+    if (count > addressesMax) errors.push(tooMany(field, count, addressesMax));
+  });
+  if (ports.length > portsMax) errors.push(tooMany('ports', ports.length, portsMax));
+  return errors;
+}
+
+/** At most three, then how many more there are. */
+function shorten(all: readonly string[], none: string): string {
+  if (all.length === 0) return none;
+  const shown = all.slice(0, 3).join(',');
+  return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
+}
+
+/** EndpointSlice: some of the addresses behind a Service. */
+export function endpointSlice(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'discovery',
+    kind: 'EndpointSlice',
+    resource: 'endpointslices',
+    scope: 'Namespaced',
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        columns: [
+          nameColumn,
+          column('AddressType', (object) => textAt(object, 'addressType'), {
+            description: 'Kind of the addresses.',
+          }),
+          column(
+            'Ports',
+            (object) =>
+              shorten(
+                objectsAt(object, 'ports').map((port) => String(port['port'] ?? '*')),
+                '<unset>',
+              ),
+            { description: 'Ports of all endpoints.' },
+          ),
+          column(
+            'Endpoints',
+            (object) =>
+              shorten(
+                objectsAt(object, 'endpoints').flatMap((one) =>
+                  listAt(one, 'addresses').map(String),
+                ),
+                '<unset>',
+              ),
+            { description: 'Addresses.' },
+          ),
+          ageColumn,
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [
+        ...validate(object),
+        ...immutable('addressType', object['addressType'], old['addressType']),
+      ],
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('discovery')}/v1`,
+      kind: 'EndpointSlice',
+      metadata: { name: 'example-1', namespace: 'default' },
+      addressType: 'IPv4',
+      endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: true } }],
+      ports: [{ name: 'http', port: 8080 }],
+    }),
+  });
+}

@@ -1,0 +1,66 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, notSupported } from '../../meta/field-error.ts';
+import { selectorText } from '../apps/workload.ts';
+import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
+import { defineKind } from '../define.ts';
+import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { type LabelSelector, validateLabelSelector } from '../label-selector.ts';
+import { dnsSubdomain } from '../name-rules.ts';
+
+/** Without a word on it a policy is about what comes in, and about what goes out if it has rules. */
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  for (const direction of ['ingress', 'egress']) {
+    for (const rule of objectsAt(spec, direction)) {
+      for (const port of objectsAt(rule, 'ports')) fill(port, { protocol: 'TCP' });
+    }
+  }
+  if (listAt(spec, 'policyTypes').length > 0) return;
+  spec['policyTypes'] = listAt(spec, 'egress').length > 0 ? ['Ingress', 'Egress'] : ['Ingress'];
+}
+
+function validate(object: JsonObject): FieldError[] {
+  const selector = objectAt(object, 'spec', 'podSelector') as unknown as LabelSelector | undefined;
+  const errors = validateLabelSelector(selector, 'spec.podSelector');
+  const allowed = ['Egress', 'Ingress'];
+  listAt(object, 'spec', 'policyTypes').forEach((type, index) => {
+    if (typeof type === 'string' && !allowed.includes(type)) {
+      errors.push(notSupported(`spec.policyTypes[${index}]`, type, ['Ingress', 'Egress']));
+    }
+  });
+  return errors;
+}
+
+/** NetworkPolicy: who may talk to whom. */
+export function networkPolicy(dialect: Dialect): ResourceDef {
+  const podSelector = column(
+    'Pod-Selector',
+    (object) => selectorText(objectAt(object, 'spec', 'podSelector')),
+    { description: 'Pods it is about.' },
+  );
+  return defineKind({
+    dialect,
+    facts: 'networking',
+    kind: 'NetworkPolicy',
+    resource: 'networkpolicies',
+    scope: 'Namespaced',
+    shortNames: ['netpol'],
+    versions: [
+      { version: 'v1', defaults: fillDefaults, columns: [nameColumn, podSelector, ageColumn] },
+    ],
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object) => validate(object),
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('networking')}/v1`,
+      kind: 'NetworkPolicy',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { podSelector: { matchLabels: { app: 'example' } } },
+    }),
+  });
+}
