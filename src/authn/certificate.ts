@@ -68,7 +68,7 @@ function children(element: DerElement | undefined): DerElement[] {
   return derElements(element.content);
 }
 
-/** TBSCertificate: [0] version, serial, algorithm, issuer, validity, subject, key, …, [3] extensions. */
+/** TBSCertificate is [0] version, serial, algorithm, issuer, validity, subject, …, [3] extensions. */
 function certificateParts(der: Buffer): {
   subject: DerElement;
   extensions: DerElement | undefined;

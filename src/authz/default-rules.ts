@@ -72,7 +72,8 @@ export function discoveryRoles({ rule, urls }: RuleWords): readonly DefaultRole[
       name: 'system:service-account-issuer-discovery',
       rules: [
         urls(
-          '/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/',
+          '/.well-known/openid-configuration /.well-known/openid-configuration/ ' +
+            '/openid/v1/jwks /openid/v1/jwks/',
         ),
       ],
     },

@@ -67,7 +67,7 @@ export class RbacIndex {
     }
   }
 
-  /** Calls `visit` for every grant that applies to the user, the cluster's first, until it says stop. */
+  /** Calls `visit` for each grant that applies to the user, the cluster's first, until `stop`. */
   visit(user: UserInfo, namespace: string, visit: (grant: Grant) => 'continue' | 'stop'): void {
     if (this.#visitScope('', user, visit) === 'stop' || namespace === '') return;
     this.#visitScope(namespace, user, visit);

@@ -44,7 +44,7 @@ function ageOf(object: JsonObject, nowMs: number): string {
   return Number.isNaN(created) ? '<unknown>' : humanDuration(nowMs - created);
 }
 
-/** A duration in at most two units, as kubectl shortens it: `45s`, `3m20s`, `5h`, `12d`, `3y20d`. */
+/** A duration in at most two units, as kubectl shortens it: `45s`, `3m20s`, `12d`, `3y20d`. */
 export function humanDuration(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   if (seconds < 0) return seconds < -1 ? '<invalid>' : '0s';

@@ -30,7 +30,7 @@ const aggregatedAccept = ['apidiscovery.svc.io', 'apidiscovery.k8s.io']
   .concat('application/json')
   .join(',');
 
-/** Asks the server what it serves: two requests, or one per group version when it knows no better. */
+/** Asks the server what it serves: two requests, or one a group version if it can't do better. */
 export async function discover(client: ApiClient): Promise<Discovery> {
   const roots = await Promise.all([fetchRoot(client, '/api'), fetchRoot(client, '/apis')]);
   const parts = await Promise.all(

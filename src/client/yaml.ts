@@ -23,7 +23,7 @@ function isTag(tag: unknown, names: readonly string[]): boolean {
   return names.some((name) => text === name || text === `tag:yaml.org,2002:${name}`);
 }
 
-/** The one document of a text (null when it is empty). Throws the library's error, with position. */
+/** The one document of a text, null when it is empty. Throws the library's error, with position. */
 export function parseYaml(text: string): JsonValue {
   return (parse(text, readOptions) ?? null) as JsonValue;
 }

@@ -128,7 +128,8 @@ function conflictReport(error: unknown): CliError | undefined {
 async function lastAppliedName(session: Session): Promise<string> {
   const { group } = await session.resourceOfKind('ClusterRole');
   const vendor = group.endsWith('.k8s.io') ? 'kubernetes.io' : group.split('.').slice(-2).join('.');
-  return `${vendor === 'kubernetes.io' ? 'kubectl' : 'svcctl'}.${vendor}/last-applied-configuration`;
+  const tool = vendor === 'kubernetes.io' ? 'kubectl' : 'svcctl';
+  return `${tool}.${vendor}/last-applied-configuration`;
 }
 
 function withAnnotation(object: JsonObject, name: string): JsonObject {

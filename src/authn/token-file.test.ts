@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest';
+import { parseCsv } from './csv.ts';
+import { parseTokenFile, TokenFileError } from './token-file.ts';
+
+const read = (text: string, warnings: string[] = []) =>
+  parseTokenFile({ file: 'tokens.csv', text, warn: (message) => warnings.push(message) });
+
+describe('token file', () => {
+  test('AUTHN-3: quoted groups, quotes in quotes, CRLF and empty lines', () => {
+    const entries = read('t1,alice,1,"dev,ops"\r\n\nt2,"bo""b",2\nt3,eve,3,one,ignored');
+    expect(entries.map((entry) => [entry.token, entry.user.name, entry.user.groups])).toEqual([
+      ['t1', 'alice', ['dev', 'ops']],
+      ['t2', 'bo"b', []],
+      ['t3', 'eve', ['one']],
+    ]);
+  });
+
+  test.each([
+    ['a,b,c\nt,u', 'line 2'],
+    ['a,b,c\n\nt"x,u,1', 'line 3, column 2: bare " in non-quoted field'],
+    ['a,b,"c', 'line 1'],
+    ['"a"x,b,c', 'line 1, column 3: extraneous or missing " in quoted-field'],
+    ['a,b,"x\ny"z\n', 'line 2'],
+  ])('AUTHN-3: %j stops the start at %s', (text, where) => {
+    expect(() => read(text)).toThrow(TokenFileError);
+    expect(() => read(text)).toThrow(where);
+    expect(() => read(text)).toThrow('tokens.csv');
+  });
+
+  test('empty and repeated tokens are warned of; the last one counts', () => {
+    const warnings: string[] = [];
+    const entries = read(',nobody,0\nt,first,1\nt,second,2', warnings);
+    expect(entries.map((entry) => entry.user.name)).toEqual(['second']);
+    expect(warnings).toEqual([
+      "empty token has been found in token file 'tokens.csv', record number '1'",
+      "duplicate token has been found in token file 'tokens.csv', record number '3'",
+    ]);
+  });
+
+  test('no text makes the reader crash in an unknown way', () => {
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    let state = seed;
+    const next = () => {
+      state = (state * 1103515245 + 12345) % 2 ** 31;
+      return state / 2 ** 31;
+    };
+    const letters = ['"', ',', '\n', '\r', 'a', ' ', '""', '\u0000'];
+    for (let round = 0; round < 3000; round++) {
+      const length = Math.floor(next() * 12);
+      const text = Array.from({ length }, () => letters[Math.floor(next() * 8)]).join('');
+      try {
+        expect(parseCsv(text).every((record) => record.fields.length > 0)).toBe(true);
+      } catch (error) {
+        expect((error as Error).name, `seed ${seed}: ${JSON.stringify(text)}`).toBe('CsvError');
+      }
+    }
+  });
+});
