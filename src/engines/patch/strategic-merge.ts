@@ -1,0 +1,318 @@
+import { isObject, type JsonObject, type JsonValue, member, setMember } from '../../base/json.ts';
+import type { Schema } from '../schema/schema.ts';
+import {
+  badDirective,
+  badElementOrder,
+  badPrimitiveList,
+  badRetainKeys,
+  badType,
+  itemIsNoMap,
+  listOfLists,
+  mergeDirectiveInList,
+  mixedItems,
+  noItems,
+  noKeyDeclared,
+  noMergeKey,
+  orderDiffers,
+} from './strategic-error.ts';
+import { type FieldMerging, goKindOf, listMergingOf, mergingOf } from './strategic-fields.ts';
+import { identityOfItem, inOrder } from './strategic-order.ts';
+
+const directiveMember = '$patch';
+const retainKeysMember = '$retainKeys';
+const deleteListPrefix = '$deleteFromPrimitiveList';
+const elementOrderPrefix = '$setElementOrder';
+
+/**
+ * Applies a strategic merge patch to an object of a built-in kind (PATCH-3). Neither argument
+ * changes; the result shares parts with both. Throws StrategicMergeError.
+ */
+export function strategicMerge(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
+  const directive = member(patch, directiveMember);
+  if (directive !== undefined) return followDirective(directive, patch);
+  const merged: JsonObject = { ...object };
+  const rest: JsonObject = { ...patch };
+  retainKeys(merged, rest);
+  for (const name of Object.keys(rest)) {
+    if (name.startsWith(elementOrderPrefix)) mergeOrderedList(schema, { merged, rest, name });
+  }
+  for (const name of Object.keys(rest)) {
+    const value = rest[name];
+    if (value === undefined) continue;
+    if (name.startsWith(deleteListPrefix)) {
+      deleteFromList(schema, { merged, name: fieldBehind(name, deleteListPrefix), value });
+    } else mergeMember(schema, { merged, name, value });
+  }
+  return merged;
+}
+
+function followDirective(directive: JsonValue, patch: JsonObject): JsonObject {
+  if (directive === 'delete') return {};
+  if (directive !== 'replace') throw badDirective(directive, patch);
+  const { [directiveMember]: _, ...rest } = patch;
+  return rest;
+}
+
+/** `$setElementOrder/finalizers` -> `finalizers`. */
+function fieldBehind(name: string, prefix: string): string {
+  const slash = name.indexOf('/');
+  if (slash >= 0 && name.slice(0, slash) === prefix) return name.slice(slash + 1);
+  throw prefix === deleteListPrefix ? badPrimitiveList() : badElementOrder();
+}
+
+/** Takes out of the object what `$retainKeys` does not name; the patch may set only what it names. */
+function retainKeys(merged: JsonObject, rest: JsonObject): void {
+  const listed = member(rest, retainKeysMember);
+  if (listed === undefined) return;
+  delete rest[retainKeysMember];
+  if (!Array.isArray(listed)) throw badRetainKeys();
+  const kept = new Set(listed);
+  for (const name of Object.keys(rest)) {
+    const isDirective = name.startsWith(deleteListPrefix) || name.startsWith(elementOrderPrefix);
+    if (rest[name] === null || isDirective) continue;
+    if (!kept.has(name)) throw badRetainKeys();
+  }
+  for (const name of Object.keys(merged)) if (!kept.has(name)) delete merged[name];
+}
+
+interface MemberChange {
+  readonly merged: JsonObject;
+  readonly name: string;
+  readonly value: JsonValue;
+}
+
+function mergeMember(schema: Schema, { merged, name, value }: MemberChange): void {
+  if (value === null) {
+    delete merged[name];
+    return;
+  }
+  const present = member(merged, name);
+  if (isObject(present) && isObject(value)) {
+    const field = mergingOf(schema, name);
+    const replaced = field.strategy === 'replace';
+    setMember(merged, name, replaced ? value : strategicMerge(field.schema, present, value));
+  } else if (Array.isArray(present) && Array.isArray(value)) {
+    const field = listMergingOf(schema, name);
+    const list = field.strategy === 'merge' ? mergeLists(field, present, value) : value;
+    setMember(merged, name, list);
+  } else {
+    const bare = withoutDirectives(value, { dropNulls: true });
+    if (bare === undefined) delete merged[name];
+    else setMember(merged, name, bare);
+  }
+}
+
+function deleteFromList(schema: Schema, { merged, name, value }: MemberChange): void {
+  const present = member(merged, name);
+  if (value === null) delete merged[name];
+  if (value === null || !Array.isArray(present) || !Array.isArray(value)) return;
+  const field = listMergingOf(schema, name);
+  if (present.length === 0 && value.length === 0) return;
+  if (itemKind([present, value]) === 'map') {
+    setMember(merged, name, mergeLists(field, present, value));
+    return;
+  }
+  const gone = new Set(value);
+  setMember(
+    merged,
+    name,
+    present.filter((item) => !gone.has(item)),
+  );
+}
+
+/**
+ * What a value that merges into nothing becomes: without parts that are directives themselves, and
+ * in objects without nulls. Undefined when the value is a directive as a whole.
+ */
+function withoutDirectives(
+  value: JsonValue,
+  options: { readonly dropNulls: boolean },
+): JsonValue | undefined {
+  if (Array.isArray(value)) {
+    const items = value.map((item) => withoutDirectives(item, options));
+    return items.filter((item) => item !== undefined);
+  }
+  if (!isObject(value)) return value;
+  if (Object.hasOwn(value, directiveMember)) return undefined;
+  const bare: JsonObject = {};
+  for (const name of Object.keys(value)) {
+    const item = value[name];
+    if (item === undefined || (item === null && options.dropNulls)) continue;
+    const kept = withoutDirectives(item, options);
+    if (kept !== undefined) setMember(bare, name, kept);
+  }
+  return bare;
+}
+
+type ItemKind = 'map' | 'string' | 'number' | 'boolean' | 'null';
+
+/** The one kind all items of the lists have. Throws when there is none, or none allowed. */
+function itemKind(lists: readonly JsonValue[][]): ItemKind {
+  let kind: ItemKind | undefined;
+  for (const list of lists) {
+    for (const item of list) {
+      if (kind === undefined && Array.isArray(item)) throw listOfLists();
+      const own = Array.isArray(item) ? undefined : kindOfItem(item);
+      kind ??= own;
+      if (own !== kind) throw mixedItems(lists as JsonValue[]);
+    }
+  }
+  if (kind === undefined) throw noItems();
+  return kind;
+}
+
+function kindOfItem(item: JsonValue): ItemKind {
+  if (item === null) return 'null';
+  if (isObject(item)) return 'map';
+  if (typeof item === 'string') return 'string';
+  return typeof item === 'boolean' ? 'boolean' : 'number';
+}
+
+/** Merges lists whose strategy is merge, and puts them in order. */
+function mergeLists(field: FieldMerging, live: JsonValue[], patch: JsonValue[]): JsonValue[] {
+  if (live.length === 0 && patch.length === 0) return live;
+  if (itemKind([live, patch]) !== 'map') {
+    const merged = [...new Set([...live, ...patch])];
+    return inOrder(merged, patch, { live, mergeKey: '' });
+  }
+  const { mergeKey, schema } = field;
+  if (mergeKey === '') throw noKeyDeclared(goKindOf(schema));
+  const { kept, given } = followItemDirectives(live, patch, mergeKey);
+  const merged = mergeItems(field, kept, given);
+  return inOrder(merged, given, { live: kept, mergeKey });
+}
+
+/** Does what items with `$patch` say to a list, and gives the items that are left to merge. */
+function followItemDirectives(
+  live: readonly JsonValue[],
+  patch: readonly JsonValue[],
+  mergeKey: string,
+): { readonly kept: readonly JsonValue[]; readonly given: readonly JsonValue[] } {
+  const given: JsonValue[] = [];
+  const gone = new Set<JsonValue>();
+  let replaced = false;
+  for (const item of patch) {
+    if (!isObject(item)) continue;
+    const directive = member(item, directiveMember);
+    if (directive === undefined) given.push(item);
+    else if (directive === 'replace') replaced = true;
+    else if (directive === 'merge') throw mergeDirectiveInList();
+    else if (directive === 'delete') gone.add(requiredKey(item, mergeKey));
+    else throw badDirective(directive, item);
+  }
+  if (replaced) return { kept: given, given: [] };
+  if (gone.size === 0) return { kept: live, given };
+  const kept = live.filter((item, index) => {
+    if (!isObject(item)) throw itemIsNoMap(index);
+    const key = member(item, mergeKey);
+    return key === undefined || !gone.has(key);
+  });
+  return { kept, given };
+}
+
+function requiredKey(item: JsonObject, mergeKey: string): JsonValue {
+  const key = member(item, mergeKey);
+  if (key === undefined) throw noMergeKey(item, mergeKey);
+  return key;
+}
+
+function mergeItems(
+  { schema, mergeKey }: FieldMerging,
+  live: readonly JsonValue[],
+  given: readonly JsonValue[],
+): JsonValue[] {
+  const merged = [...live];
+  const places = new Map<JsonValue, number>();
+  for (const [index, item] of merged.entries()) {
+    const key = isObject(item) ? member(item, mergeKey) : undefined;
+    if (key !== undefined && !places.has(key)) places.set(key, index);
+  }
+  for (const item of given) {
+    if (!isObject(item)) continue;
+    const key = requiredKey(item, mergeKey);
+    const place = places.get(key);
+    const present = place === undefined ? undefined : merged[place];
+    if (place !== undefined && isObject(present)) {
+      merged[place] = strategicMerge(schema, present, item);
+    } else {
+      places.set(key, merged.length);
+      merged.push(item);
+    }
+  }
+  return merged;
+}
+
+interface OrderedList {
+  readonly merged: JsonObject;
+  readonly rest: JsonObject;
+  /** The member of the patch that gives the order. */
+  readonly name: string;
+}
+
+/** Merges the list a `$setElementOrder/…` is about, and orders it so. */
+function mergeOrderedList(schema: Schema, { merged, rest, name }: OrderedList): void {
+  const order = rest[name];
+  delete rest[name];
+  if (!Array.isArray(order)) throw badType('[]', order);
+  const field = fieldBehind(name, elementOrderPrefix);
+  const live = listMember(merged, field);
+  const given = listMember(rest, field);
+  const merging = listMergingOf(schema, field);
+  checkOrder(given, order, merging.mergeKey);
+  if (live === undefined && given === undefined) return;
+  const list = mergeForOrder(merging, live, given);
+  itemKind([live ?? [], given ?? []]);
+  const { mergeKey } = merging;
+  setMember(merged, field, inOrder(list, order, { live: live ?? [], mergeKey }));
+  delete rest[field];
+}
+
+function listMember(object: JsonObject, name: string): JsonValue[] | undefined {
+  const list = member(object, name);
+  if (list === undefined) return undefined;
+  if (!Array.isArray(list)) throw badType('[]', list);
+  return list;
+}
+
+function mergeForOrder(
+  field: FieldMerging,
+  live: JsonValue[] | undefined,
+  given: JsonValue[] | undefined,
+): JsonValue[] {
+  if (given === undefined) return live ?? [];
+  if (live === undefined) {
+    const bare = withoutDirectives(given, { dropNulls: false });
+    return Array.isArray(bare) ? bare : [];
+  }
+  return field.strategy === 'merge' ? mergeLists(field, live, given) : given;
+}
+
+/** The items a patch gives must come in the order it asks for; deletions may stand anywhere. */
+function checkOrder(
+  given: readonly JsonValue[] | undefined,
+  order: readonly JsonValue[],
+  mergeKey: string,
+): void {
+  // A patch that only reorders is held to upstream's rule as well: the list then counts as empty.
+  if (given === undefined || given.length === 0 || order.length === 0) return;
+  const items = given.filter((item) => {
+    if (isObject(item) && Object.hasOwn(item, directiveMember)) return false;
+    if (mergeKey !== '' && !isObject(item)) throw badType('map', item);
+    return true;
+  });
+  let at = 0;
+  for (const wanted of order) {
+    const item = items[at];
+    if (item === undefined) return;
+    if (identityInOrder(item, mergeKey) === identityInOrder(wanted, mergeKey)) at += 1;
+  }
+  if (at < items.length) throw orderDiffers([...given], [...order]);
+}
+
+function identityInOrder(item: JsonValue, mergeKey: string): JsonValue | undefined {
+  if (mergeKey === '') return item;
+  if (!isObject(item)) throw badType('map', item);
+  const identity = identityOfItem(item, mergeKey);
+  if (identity === undefined) throw noMergeKey(item, mergeKey);
+  return identity;
+}
