@@ -5,17 +5,20 @@ import { daemonSet } from './apps/daemon-set.ts';
 import { deployment } from './apps/deployment.ts';
 import { replicaSet } from './apps/replica-set.ts';
 import { statefulSet } from './apps/stateful-set.ts';
+import { horizontalPodAutoscaler } from './autoscaling/horizontal-pod-autoscaler.ts';
 import { cronJob } from './batch/cron-job.ts';
 import { job } from './batch/job.ts';
 import { lease } from './coordination/lease.ts';
 import { configMap } from './core/config-map.ts';
 import { endpoints } from './core/endpoints.ts';
 import { coreEvent } from './core/event.ts';
+import { limitRange } from './core/limit-range.ts';
 import { namespace } from './core/namespace.ts';
 import { node } from './core/node.ts';
 import { persistentVolume } from './core/persistent-volume.ts';
 import { persistentVolumeClaim } from './core/persistent-volume-claim.ts';
 import { pod } from './core/pod.ts';
+import { resourceQuota } from './core/resource-quota.ts';
 import { secret } from './core/secret.ts';
 import { service } from './core/service.ts';
 import { serviceAccount } from './core/service-account.ts';
@@ -24,10 +27,12 @@ import { event } from './events/event.ts';
 import { ingress } from './networking/ingress.ts';
 import { ingressClass } from './networking/ingress-class.ts';
 import { networkPolicy } from './networking/network-policy.ts';
+import { podDisruptionBudget } from './policy/pod-disruption-budget.ts';
 import { clusterRole } from './rbac/cluster-role.ts';
 import { clusterRoleBinding } from './rbac/cluster-role-binding.ts';
 import { role } from './rbac/role.ts';
 import { roleBinding } from './rbac/role-binding.ts';
+import { priorityClass } from './scheduling/priority-class.ts';
 import { csiDriver } from './storage/csi-driver.ts';
 import { storageClass } from './storage/storage-class.ts';
 
@@ -35,11 +40,13 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   configMap,
   endpoints,
   coreEvent,
+  limitRange,
   namespace,
   node,
   persistentVolumeClaim,
   persistentVolume,
   pod,
+  resourceQuota,
   secret,
   serviceAccount,
   service,
@@ -49,17 +56,20 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   deployment,
   replicaSet,
   statefulSet,
+  horizontalPodAutoscaler,
   cronJob,
   job,
   ingressClass,
   ingress,
   networkPolicy,
+  podDisruptionBudget,
   clusterRole,
   clusterRoleBinding,
   role,
   roleBinding,
   csiDriver,
   storageClass,
+  priorityClass,
   lease,
   endpointSlice,
 ];

@@ -1,0 +1,225 @@
+import { jsonEqual } from '../../base/json.ts';
+import type { Crd, CrdStatus } from '../../catalogue/crd-shape.ts';
+import type { CustomKindDeps } from '../../catalogue/from-crd.ts';
+import {
+  type ResourceDef,
+  type Strategy,
+  type StrategyContext,
+  standardVerbs,
+} from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import type { EmbeddedRules } from '../../engines/schema/embedded.ts';
+import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
+import { age, createdAtColumn, nameColumn } from '../cells.ts';
+import { statusSubresource } from '../define.ts';
+import { dns1035Label, dnsSubdomain, qualifiedName } from '../name-rules.ts';
+import { schemaOf } from '../schema-of.ts';
+import { crdSchema } from './crd-schema.ts';
+import {
+  type CrdRules,
+  validateCrd,
+  validateCrdStatus,
+  validateCrdUpdate,
+} from './crd-validation.ts';
+
+/** Rules other rooms and engines bring: CEL, certificates, ObjectMeta of embedded objects. */
+export interface CrdOptions extends Pick<CrdRules, 'checkRules' | 'checkBundle'> {
+  readonly validateMeta?: EmbeddedRules['validateMeta'];
+}
+
+/** How metadata inside custom objects is decoded and judged. */
+export function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): EmbeddedRules {
+  return {
+    objectMeta: schemaOf('meta.v1.ObjectMeta'),
+    validateMeta: validateMeta ?? (() => []),
+    validateLabel: dns1035Label,
+  };
+}
+
+/** What `fromCrd` needs, from the built-in kinds' rules. */
+export function customKindDeps(
+  dialect: Dialect,
+  options: CrdOptions & Pick<CustomKindDeps, 'compileRules'> = {},
+): CustomKindDeps {
+  const { compileRules } = options;
+  return {
+    embedded: embeddedRules(options.validateMeta),
+    validateName: dnsSubdomain,
+    qualifiedName,
+    standardFinalizers: ['orphan', 'foregroundDeletion', dialect.productName],
+    printAge: age,
+    ...(compileRules === undefined ? {} : { compileRules }),
+  };
+}
+
+/** CustomResourceDefinition: the kind whose objects are kinds (CRD-1). */
+export function customResourceDefinition(dialect: Dialect, options: CrdOptions = {}): ResourceDef {
+  const group = dialect.group('apiextensions');
+  const rules: CrdRules = {
+    dialect,
+    embedded: embeddedRules(options.validateMeta),
+    ...(options.checkRules === undefined ? {} : { checkRules: options.checkRules }),
+    ...(options.checkBundle === undefined ? {} : { checkBundle: options.checkBundle }),
+  };
+  return {
+    group,
+    resource: 'customresourcedefinitions',
+    singular: 'customresourcedefinition',
+    kind: 'CustomResourceDefinition',
+    listKind: 'CustomResourceDefinitionList',
+    shortNames: ['crd', 'crds'],
+    categories: ['api-extensions'],
+    scope: 'Cluster',
+    verbs: standardVerbs,
+    versions: [
+      {
+        version: 'v1',
+        served: true,
+        get schema() {
+          return crdSchema();
+        },
+        defaults: (object) => defaultCrd(object as Crd),
+        columns: [nameColumn, createdAtColumn],
+      },
+    ],
+    storage: {
+      prefix: `/registry/${group}/customresourcedefinitions/`,
+      apiVersion: apiVersionOf({ group, version: 'v1' }),
+      kind: 'CustomResourceDefinition',
+    },
+    strategy: crdStrategy(rules),
+    subresources: [statusSubresource],
+    example: () => exampleCrd(group),
+  };
+}
+
+function crdStrategy(rules: CrdRules): Strategy {
+  return {
+    validateName: dnsSubdomain,
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: false,
+    hasStatus: true,
+    deleteAnswers: 'status',
+    resetFields: { '': ['status'], status: ['metadata', 'spec'] },
+    prepareForCreate: (_, object) => {
+      const crd = object as Crd;
+      crd.status = newStatus();
+      addStoredVersion(crd);
+      crd.metadata.generation = 1;
+    },
+    prepareForUpdate: (context, object, old) => prepareUpdate(context, object as Crd, old as Crd),
+    validateCreate: (_, object) => {
+      const crd = object as Crd;
+      return [...nameErrors(crd), ...validateCrd(crd, rules)];
+    },
+    validateUpdate: (context, object, old) => {
+      const crd = object as Crd;
+      if (context.subresource === 'status') return validateCrdStatus(crd);
+      return validateCrdUpdate(crd, old as Crd, rules);
+    },
+    beforeDelete: (_, object) => {
+      addCleanup(object);
+      return 'proceed';
+    },
+  };
+}
+
+/** Its controller removes the objects first, then this finalizer, and with it the definition. */
+export const cleanupFinalizer = 'customresourcecleanup';
+
+/** The finalizer's full name: it is the vendor's, in the definition's own group. */
+export function cleanupFinalizerName(dialect: Dialect): string {
+  return `${cleanupFinalizer}.${dialect.group('apiextensions')}`;
+}
+
+/** Only a definition that is served has objects to remove. */
+function addCleanup(object: ApiObject): void {
+  const { group } = groupOf(object);
+  const finalizer = `${cleanupFinalizer}.${group}`;
+  const { finalizers = [] } = object.metadata;
+  const served = ((object as Crd).status?.conditions ?? []).some(
+    (condition) => condition.type === 'Established' && condition.status === 'True',
+  );
+  if (!served || finalizers.includes(finalizer)) return;
+  object.metadata.finalizers = [...finalizers, finalizer];
+}
+
+function groupOf(object: ApiObject): { group: string } {
+  return { group: object.apiVersion.split('/')[0] ?? '' };
+}
+
+function newStatus(): CrdStatus {
+  return { conditions: [], acceptedNames: { plural: '', kind: '' }, storedVersions: [] };
+}
+
+function addStoredVersion(crd: Crd): void {
+  const stored = crd.spec.versions.find((version) => version.storage)?.name;
+  crd.status ??= newStatus();
+  const known = crd.status.storedVersions ?? [];
+  if (stored === undefined || known.includes(stored)) return;
+  crd.status.storedVersions = [...known, stored];
+}
+
+function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {
+  if (context.subresource === 'status') {
+    crd.spec = old.spec;
+    crd.metadata = keptForStatus(crd, old);
+    return;
+  }
+  crd.status = structuredClone(old.status ?? newStatus());
+  if (!jsonEqual(crd.spec, old.spec)) {
+    crd.metadata.generation = (old.metadata.generation ?? 0) + 1;
+  }
+  addStoredVersion(crd);
+}
+
+/** A status write leaves metadata alone; only who owns what moves. */
+function keptForStatus(crd: Crd, old: Crd): Crd['metadata'] {
+  const { managedFields } = crd.metadata;
+  const kept = { ...old.metadata };
+  if (managedFields === undefined) delete kept.managedFields;
+  else kept.managedFields = managedFields;
+  return kept;
+}
+
+/** What the author may leave out; `storedVersions` begins with the storage version. */
+export function defaultCrd(crd: Crd): void {
+  const { names } = crd.spec;
+  if ((names.singular ?? '') === '') names.singular = names.kind.toLowerCase();
+  if ((names.listKind ?? '') === '' && names.kind !== '') names.listKind = `${names.kind}List`;
+  crd.spec.conversion ??= { strategy: 'None' };
+  const service = crd.spec.conversion.webhook?.clientConfig?.['service'];
+  if (typeof service === 'object' && service !== null && !Array.isArray(service)) {
+    service['port'] ??= 443;
+  }
+  crd.spec.versions ??= [];
+  if ((crd.status?.storedVersions ?? []).length === 0) addStoredVersion(crd);
+}
+
+function nameErrors(crd: Crd): FieldError[] {
+  const name = crd.metadata.name ?? '';
+  if (name === `${crd.spec.names.plural}.${crd.spec.group}`) return [];
+  return [invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
+}
+
+function exampleCrd(group: string): ApiObject {
+  return {
+    apiVersion: `${group}/v1`,
+    kind: 'CustomResourceDefinition',
+    metadata: { name: 'widgets.example.com' },
+    spec: {
+      group: 'example.com',
+      names: { plural: 'widgets', kind: 'Widget' },
+      scope: 'Namespaced',
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: 'object' } },
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, invalid, notSupported } from '../../meta/field-error.ts';
+import { countColumn, notOverHundred, validateIntOrPercent } from '../apps/workload.ts';
+import { ageColumn, at, column, nameColumn } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import { ensure, objectAt } from '../fill.ts';
+import { type LabelSelector, validateLabelSelector } from '../label-selector.ts';
+import { dnsSubdomain } from '../name-rules.ts';
+
+function validate(object: JsonObject): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const { minAvailable, maxUnavailable, unhealthyPodEvictionPolicy: policy } = spec;
+  const errors: FieldError[] = [];
+  if (minAvailable !== undefined && maxUnavailable !== undefined) {
+    const detail = 'minAvailable and maxUnavailable cannot be both set';
+    errors.push(invalid('spec', '', detail));
+  }
+  for (const [name, value] of Object.entries({ minAvailable, maxUnavailable })) {
+    errors.push(...validateIntOrPercent(value, `spec.${name}`));
+    errors.push(...notOverHundred(value, `spec.${name}`));
+  }
+  const policies = ['AlwaysAllow', 'IfHealthyBudget'];
+  if (policy !== undefined && !policies.includes(String(policy))) {
+    errors.push(notSupported('spec.unhealthyPodEvictionPolicy', policy as string, policies));
+  }
+  const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
+  return [...errors, ...validateLabelSelector(selector, 'spec.selector')];
+}
+
+const limitColumn = (name: string, member: string, description: string) =>
+  column(name, (object) => String(at(object, 'spec', member) ?? 'N/A'), { description });
+
+/** PodDisruptionBudget: how many pods may be evicted at a time. */
+export function podDisruptionBudget(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'policy',
+    kind: 'PodDisruptionBudget',
+    resource: 'poddisruptionbudgets',
+    scope: 'Namespaced',
+    shortNames: ['pdb'],
+    versions: [
+      {
+        version: 'v1',
+        columns: [
+          nameColumn,
+          limitColumn('Min Available', 'minAvailable', 'Pods that must stay.'),
+          limitColumn('Max Unavailable', 'maxUnavailable', 'Pods that may be gone.'),
+          countColumn(
+            'Allowed Disruptions',
+            ['status', 'disruptionsAllowed'],
+            'Evictions allowed now.',
+          ),
+          ageColumn,
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (context, object) =>
+        context.subresource === 'status' ? [] : validate(object),
+      allowUnconditionalUpdate: false,
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'example', namespace: 'default' },
+      spec: { minAvailable: 1, selector: { matchLabels: { app: 'example' } } },
+    }),
+  });
+}

@@ -1,0 +1,92 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, forbiddenField, notSupported } from '../../meta/field-error.ts';
+import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { immutable } from '../checks.ts';
+import { defineKind } from '../define.ts';
+import { fill } from '../fill.ts';
+import { dnsSubdomain } from '../name-rules.ts';
+
+const userPriorityMax = 1_000_000_000;
+const systemClasses = new Map([
+  ['system-node-critical', 2_000_001_000],
+  ['system-cluster-critical', 2_000_000_000],
+]);
+
+function validate(object: JsonObject): FieldError[] {
+  const errors: FieldError[] = [];
+  const name = textAt(object, 'metadata', 'name');
+  const value = numberAt(object, 'value');
+  if (name.startsWith('system-') && systemClasses.get(name) !== value) {
+    const detail =
+      "priority class names with 'system-' prefix are reserved for system use only. error: " +
+      `${systemClasses.has(name) ? `value of ${name} PriorityClass must be ${systemClasses.get(name)}` : `${name} is not a known system priority class`}`;
+    errors.push(forbiddenField('metadata.name', detail));
+  }
+  if (!name.startsWith('system-') && value > userPriorityMax) {
+    const detail = `maximum allowed value of a user defined priority is ${userPriorityMax}`;
+    errors.push(forbiddenField('value', detail));
+  }
+  const policy = textAt(object, 'preemptionPolicy');
+  const policies = ['Never', 'PreemptLowerPriority'];
+  if (policy !== '' && !policies.includes(policy)) {
+    errors.push(notSupported('preemptionPolicy', policy, ['PreemptLowerPriority', 'Never']));
+  }
+  return errors;
+}
+
+function kept(object: JsonObject, old: JsonObject): FieldError[] {
+  const errors =
+    numberAt(object, 'value') === numberAt(old, 'value')
+      ? []
+      : [forbiddenField('value', 'may not be changed in an update.')];
+  const policy = 'preemptionPolicy';
+  return [...errors, ...immutable(policy, object[policy], old[policy])];
+}
+
+/** PriorityClass: a name for a priority of pods. */
+export function priorityClass(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'scheduling',
+    kind: 'PriorityClass',
+    resource: 'priorityclasses',
+    scope: 'Cluster',
+    shortNames: ['pc'],
+    versions: [
+      {
+        version: 'v1',
+        defaults: (object) => fill(object, { preemptionPolicy: 'PreemptLowerPriority' }),
+        columns: [
+          nameColumn,
+          column('Value', (object) => numberAt(object, 'value'), {
+            type: 'integer',
+            description: 'The priority; higher goes first.',
+          }),
+          column('Global-Default', (object) => at(object, 'globalDefault') === true, {
+            type: 'boolean',
+            description: 'Whether pods without a class have it.',
+          }),
+          ageColumn,
+          column('PreemptionPolicy', (object) => textAt(object, 'preemptionPolicy'), {
+            description: 'Whether others are evicted for it.',
+            priority: 1,
+          }),
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => kept(object, old),
+    },
+    example: () => ({
+      apiVersion: `${dialect.group('scheduling')}/v1`,
+      kind: 'PriorityClass',
+      metadata: { name: 'example' },
+      value: 1000,
+    }),
+  });
+}
