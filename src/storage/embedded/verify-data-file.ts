@@ -19,7 +19,8 @@ const flagLeaf = 2;
 const flagOverflow = 4;
 const nodeBig = 1;
 const nodeTable = 2;
-const noPage = 0xffff_ffff_ffff_ffffn;
+/** All bits set: an empty tree. */
+const noPage = 0xffff_ffff * 2 ** 32 + 0xffff_ffff;
 const depthMax = 40;
 /** Files above this size have only their branch pages and the leaves' headers' places checked. */
 const leavesCheckedBytesMax = 256 * 2 ** 20;
@@ -64,14 +65,19 @@ function verify(descriptor: number, size: number): void {
     readSync(descriptor, file, 0, size, 0);
   }
   const walk: Walk = { file, descriptor, pageSize, size };
-  verifyTree(walk, meta.readBigUInt64LE(headerSize + 24 + 40), 0);
-  verifyTree(walk, meta.readBigUInt64LE(headerSize + 24 + tableSize + 40), 0);
+  verifyTree(walk, pageNumber(meta, headerSize + 24 + 40), 0);
+  verifyTree(walk, pageNumber(meta, headerSize + 24 + tableSize + 40), 0);
+}
+
+/** Sound numbers are far below 2^53; a rounded one is out of any file's bounds anyway. */
+function pageNumber(source: Buffer, offset: number): number {
+  return source.readUInt32LE(offset) + source.readUInt32LE(offset + 4) * 2 ** 32;
 }
 
 const metaTransaction = headerSize + 24 + 2 * tableSize + 8;
 
-function readPage(walk: Walk, number: bigint): Buffer {
-  const offset = Number(number) * walk.pageSize;
+function readPage(walk: Walk, number: number): Buffer {
+  const offset = number * walk.pageSize;
   if (offset + walk.pageSize > walk.size) throw damaged(`page ${number} lies behind its end`);
   let page: Buffer;
   if (walk.file !== undefined) page = walk.file.subarray(offset, offset + walk.pageSize);
@@ -79,11 +85,11 @@ function readPage(walk: Walk, number: bigint): Buffer {
     page = Buffer.allocUnsafe(walk.pageSize);
     readSync(walk.descriptor, page, 0, walk.pageSize, offset);
   }
-  if (page.readBigUInt64LE(0) !== number) throw damaged(`page ${number} bears another number`);
+  if (pageNumber(page, 0) !== number) throw damaged(`page ${number} bears another number`);
   return page;
 }
 
-function verifyTree(walk: Walk, number: bigint, depth: number): void {
+function verifyTree(walk: Walk, number: number, depth: number): void {
   if (number === noPage) return;
   if (depth > depthMax) throw damaged(`page ${number} lies too deep`);
   const page = readPage(walk, number);
@@ -114,7 +120,7 @@ function verifyBranchNode(
     if ((child + 1) * walk.pageSize > walk.size) throw damaged(`page ${child} lies behind its end`);
     if (depth > 1) return;
   }
-  verifyTree(walk, BigInt(child), depth + 1);
+  verifyTree(walk, child, depth + 1);
 }
 
 function verifyLeafNode(walk: Walk, page: Buffer, offset: number): void {
@@ -124,14 +130,14 @@ function verifyLeafNode(walk: Walk, page: Buffer, offset: number): void {
   const inline = (flags & nodeBig) !== 0 ? 24 : size;
   if (data + inline > walk.pageSize) throw damaged('a node reaches beyond its page');
   if ((flags & nodeBig) !== 0) {
-    const first = page.readBigUInt64LE(data);
+    const first = pageNumber(page, data);
     const overflow = readPage(walk, first);
     if ((overflow.readUInt16LE(18) & flagOverflow) === 0) {
       throw damaged(`page ${first} is not of kind ${flagOverflow}`);
     }
-    const end = Number(first) * walk.pageSize + headerSize + size;
+    const end = first * walk.pageSize + headerSize + size;
     if (end > walk.size) throw damaged(`page ${first} reaches beyond its end`);
   } else if ((flags & nodeTable) !== 0) {
-    verifyTree(walk, page.readBigUInt64LE(data + 40), 1);
+    verifyTree(walk, pageNumber(page, data + 40), 1);
   }
 }
