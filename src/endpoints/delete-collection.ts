@@ -37,7 +37,7 @@ export async function deleteCollectionEndpoint(
     ...(target.def.group === '' ? {} : { group: target.def.group }),
     kind: target.def.resource,
   };
-  await sendValue(call, { status: 200, value: { ...successStatus(details, 200) } });
+  await sendValue(call, { status: 200, value: successStatus(details, 200) });
 }
 
 async function deleteOne(call: ApiCall, entry: Entry, removal: DeleteOptions): Promise<void> {

@@ -35,5 +35,5 @@ async function answerDeletion(
     kind: def.resource,
     uid: entry.index.uid,
   };
-  await sendValue(call, { status: 200, value: { ...successStatus(details, 200) } });
+  await sendValue(call, { status: 200, value: successStatus(details, 200) });
 }

@@ -9,8 +9,9 @@ export class Complaints {
     this.#texts.add(`unknown field ${JSON.stringify(path)}`);
   }
 
-  duplicate(path: string): void {
-    this.#texts.add(`duplicate field ${JSON.stringify(path)}`);
+  /** @param prefix says whose field it is, where that is not the object (`json patch `) */
+  duplicate(path: string, prefix = ''): void {
+    this.#texts.add(`${prefix}duplicate field ${JSON.stringify(path)}`);
   }
 
   get texts(): readonly string[] {

@@ -1,6 +1,6 @@
 import type { JsonValue } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { encodeJson } from '../codec/json.ts';
+import { decodeJson, encodeJson } from '../codec/json.ts';
 
 /** The encoding an answer is written in, as negotiated from `Accept`. */
 export interface Output {
@@ -15,17 +15,56 @@ export const jsonOutput: Output = { mediaType: 'application/json', pretty: false
 
 /** Encodes a decoded value. */
 export function encodeValue(output: Output, value: JsonValue): MaybePromise<Buffer> {
-  if (output.mediaType === 'application/yaml') return encodeYamlLater(value);
+  if (output.mediaType === 'application/yaml') return yamlBytes(value);
   return output.pretty ? prettyJson(value) : encodeJson(value);
 }
 
 /** Encodes what is already JSON bytes: as it is when the answer is compact JSON. */
 export function encodeBytes(output: Output, json: Buffer): MaybePromise<Buffer> {
   if (output.mediaType === 'application/json' && !output.pretty) return json;
-  return encodeValue(output, decodeTrusted(json));
+  return encodeValue(output, decodeJson(json).value);
 }
 
 /** Two spaces an indent and a newline at the end, as upstream's pretty printer. */
 export function prettyJson(value: JsonValue): Buffer {
-  return Buffer.from(`${indentJson(encodeJson(value))}\n`);
+  return Buffer.from(`${indentJson(encodeJson(value).toString('utf8'))}\n`);
+}
+
+/** Lays compact JSON out; text level, so that 64-bit integers stay as they are. */
+function indentJson(compact: string): string {
+  let out = '';
+  let depth = 0;
+  let isInString = false;
+  const line = () => `\n${'  '.repeat(depth)}`;
+  for (let at = 0; at < compact.length; at += 1) {
+    const character = compact[at] as string;
+    if (isInString) {
+      out += character;
+      if (character === '\\') out += compact[++at] ?? '';
+      else if (character === '"') isInString = false;
+    } else if (character === '"') {
+      isInString = true;
+      out += character;
+    } else if (character === '{' || character === '[') {
+      const next = compact[at + 1];
+      depth += 1;
+      if (next === '}' || next === ']') {
+        out += character + next;
+        depth -= 1;
+        at += 1;
+      } else out += character + line();
+    } else if (character === '}' || character === ']') {
+      depth -= 1;
+      out += line() + character;
+    } else if (character === ',') out += character + line();
+    else if (character === ':') out += ': ';
+    else out += character;
+  }
+  return out;
+}
+
+/** The YAML library is loaded by the first who asks for YAML. */
+async function yamlBytes(value: JsonValue): Promise<Buffer> {
+  const { encodeYaml } = await import('../codec/yaml.ts');
+  return Buffer.from(encodeYaml(value));
 }

@@ -1,6 +1,6 @@
 import type { Exchange } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
-import type { Status, StatusDetails } from '../meta/status.ts';
+import type { StatusDetails } from '../meta/status.ts';
 import { StatusError } from '../meta/status.ts';
 import { jsonIn, objectIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
@@ -74,13 +74,13 @@ export async function sendFailure(
 }
 
 /** The Status of a success without an object (deletions). */
-export function successStatus(details: StatusDetails, code: number): Status {
+export function successStatus(details: StatusDetails, code: number): JsonObject {
   return {
     kind: 'Status',
     apiVersion: 'v1',
     metadata: {},
     status: 'Success',
-    details,
+    details: { ...details } as JsonObject,
     ...(code === 200 ? {} : { code }),
   };
 }

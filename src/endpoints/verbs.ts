@@ -1,5 +1,6 @@
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import {
+  type DeleteOptions,
   parseCreateOptions,
   parseDeleteOptions,
   parseGetOptions,
@@ -7,6 +8,7 @@ import {
   parseUpdateOptions,
 } from '../request/options.ts';
 import type { RequestInfo } from '../request/request-info.ts';
+import { decodeByMediaType } from './body.ts';
 import type { ApiCall } from './call.ts';
 import { createEndpoint } from './create.ts';
 import { deleteCollectionEndpoint } from './delete-collection.ts';
@@ -26,8 +28,11 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
   create: (call) => createEndpoint(call, parseCreateOptions(call.info.query, call.context.dialect)),
   update: (call) => updateEndpoint(call, parseUpdateOptions(call.info.query, call.context.dialect)),
   patch: patchEndpoint,
-  delete: deleteOne,
-  deletecollection: deleteMany,
+  delete: async (call) => deleteEndpoint(call, await removalOptions(call)),
+  deletecollection: async (call) => {
+    const list = parseListOptions(call.info.query, call.context.dialect);
+    return deleteCollectionEndpoint(call, { list, removal: await removalOptions(call) });
+  },
 };
 
 /** The endpoint of a resource request; undefined when the kind has no such verb there (405). */
@@ -42,4 +47,12 @@ export function verbEndpoint(
       ? def.verbs
       : (def.subresources.find((one) => one.name === subresource)?.verbs ?? []);
   return allowed.includes(verb) ? endpoints[verb] : undefined;
+}
+
+async function removalOptions(call: ApiCall): Promise<DeleteOptions> {
+  const { context, exchange } = call;
+  const bytes = await exchange.body(context.limits.bodyBytesMax);
+  const type = exchange.header('content-type');
+  const body = bytes.length === 0 ? undefined : (await decodeByMediaType(type, bytes)).value;
+  return parseDeleteOptions(call.info.query, context.dialect, body);
 }

@@ -59,7 +59,6 @@ export async function insertObject(
   const stored = toStorage(def, version, object);
   const strategyContext = strategyContextOf(target, context, nowMs);
   def.strategy.prepareForCreate?.(strategyContext, stored);
-  if (def.strategy.hasStatus) stored.metadata.generation ??= 1;
   validateNew(target, strategyContext, stored);
   await registry.admission.validate(call);
   for (const text of def.strategy.warnings?.(stored, undefined) ?? []) context.warn(text);

@@ -112,7 +112,7 @@ function createRegistry(options: {
     store,
     clock,
     caches,
-    fieldManager: createFieldManager(dialect),
+    fieldManager: createFieldManager({ dialect, logger }),
     admission: admissionChain(plugins),
   };
 }
