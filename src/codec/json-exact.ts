@@ -2,8 +2,8 @@ import { type JsonArray, type JsonObject, type JsonValue, setMember } from '../b
 import { JsonError } from './json-error.ts';
 
 const numberPattern = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them bare in strings
 const stringPattern =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them bare in strings
   /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"/y;
 const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;

@@ -191,7 +191,8 @@ function transfer(state: State, operation: JsonPatchOperation): void {
   if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
   const source = find(state.root, from, op);
   const { holder, key } = source;
-  const value = framed(`error in ${op} for path: '${op === 'move' ? key : from}': `, () => {
+  const frame = op === 'move' ? `path: '${key}'` : `from: '${from}'`;
+  const value = framed(`error in ${op} for ${frame}: `, () => {
     const at = Array.isArray(holder) ? holder[indexIn(key, holder.length)] : member(holder, key);
     if (at !== undefined) return at;
     throw refuse(
