@@ -239,7 +239,8 @@ function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext)
       continue;
     }
     const decoded = decodeField(field, given, context);
-    if (field.omitEmpty && !field.pointer && field.walker.isEmpty(decoded)) continue;
+    if (field.omitEmpty && (decoded === null || (!field.pointer && field.walker.isEmpty(decoded))))
+      continue;
     object[name] = decoded;
   }
   const names = Object.keys(value);

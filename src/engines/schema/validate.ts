@@ -70,7 +70,7 @@ export function validate(schema: Schema): Validator {
 }
 
 function under(prefix: string, error: FieldError): FieldError {
-  if (error.field === '<nil>') return { ...error, field: prefix };
+  if (error.field === '<nil>' || error.field === '') return { ...error, field: prefix };
   return { ...error, field: childPath(prefix, error.field) };
 }
 

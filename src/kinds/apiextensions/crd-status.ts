@@ -49,10 +49,7 @@ export function crdConditions(crd: Crd, others: readonly OtherCrd[], nowMs: numb
       : { type: 'NamesAccepted', status: 'False', ...conflict };
   const before = crd.status?.conditions ?? [];
   const established = establishedFor(before, conflict === undefined);
-  const conditions = [accepted, established].reduce(
-    (list, condition) => setCondition(list, condition, now),
-    before,
-  );
+  const conditions = setCondition(setCondition(before, accepted, now), established, now);
   return { acceptedNames: names, conditions: [...conditions] };
 }
 
