@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { acceptedMetaGroups } from '../dialect.ts';
 import { kindLabel, listAt, nameOf, namespaceOf, objectAt, textAt } from './objects.ts';
 
 /** A table as the server answers it, or as made here of plain objects. */
@@ -8,7 +9,7 @@ export interface ObjectTable {
 }
 
 /** Media types to ask for when rows are wanted; a server that makes no tables sends the objects. */
-export const tableAccept = ['meta.svc.io', 'meta.k8s.io']
+export const tableAccept = acceptedMetaGroups
   .map((group) => `application/json;as=Table;v=v1;g=${group}`)
   .concat('application/json')
   .join(',');

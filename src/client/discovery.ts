@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { dialectNames, dialectOf } from '../dialect.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { type ApiClient, ApiError } from './api-client.ts';
 
@@ -25,7 +26,8 @@ export interface Discovery {
 }
 
 /** Groups discovery documents are asked in; a server answers in its own dialect. */
-const aggregatedAccept = ['apidiscovery.svc.io', 'apidiscovery.k8s.io']
+const aggregatedAccept = dialectNames
+  .map((name) => dialectOf(name).group('apidiscovery'))
   .map((group) => `application/json;g=${group};v=v2;as=APIGroupDiscoveryList`)
   .concat('application/json')
   .join(',');

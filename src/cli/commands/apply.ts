@@ -4,6 +4,7 @@ import path from 'node:path';
 import { isObject, type JsonObject, setMember } from '../../base/json.ts';
 import { ApiError } from '../../client/api-client.ts';
 import { toYaml } from '../../client/yaml.ts';
+import { dialectNames, dialectOf } from '../../dialect.ts';
 import type { Command } from '../command.ts';
 import { ContextError } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
@@ -125,11 +126,13 @@ function conflictReport(error: unknown): CliError | undefined {
   );
 }
 
+/** The annotation of this server's dialect, which the group of its RBAC kinds gives away. */
 async function lastAppliedName(session: Session): Promise<string> {
   const { group } = await session.resourceOfKind('ClusterRole');
-  const vendor = group.endsWith('.k8s.io') ? 'kubernetes.io' : group.split('.').slice(-2).join('.');
-  const tool = vendor === 'kubernetes.io' ? 'kubectl' : 'svcctl';
-  return `${tool}.${vendor}/last-applied-configuration`;
+  const dialects = dialectNames.map(dialectOf);
+  const dialect = dialects.find((one) => one.group('rbac.authorization') === group) ?? dialects[0]!;
+  const tool = dialect.name === 'kubernetes' ? 'kubectl' : 'svcctl';
+  return dialect.label('last-applied-configuration', tool);
 }
 
 function withAnnotation(object: JsonObject, name: string): JsonObject {
