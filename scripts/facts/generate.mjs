@@ -24,7 +24,7 @@
 //                                       `v=` default (JSON; last on the line)
 //   ^<number> <type>                    an embedded struct: its fields are this one's in JSON; in
 //                                       protobuf they sit in message field <number>
-//   =<Name> <type>                      a named list or map
+//   =<Name> <type>                      a named list or map, or another name for a struct
 //   !<Name> <json list>                 a string type marked as enum, with its constants
 // A type is string, bool, int32, int64, uint8, float64, bytes, a name of the same version, or
 // <group directory>.<version>.<Name>; before it `*` pointer, `[]` list, `{}` map from string.
@@ -148,9 +148,10 @@ function readGo(text, own, into) {
       into.structs.set(`${own}.${emptyStruct[1]}`, { markers, fields: [] });
       continue;
     }
-    const named = /^type (\w+) (?:= )?([\w.[\]*]+)$/.exec(line);
+    const named = /^type (\w+) (= )?([\w.[\]*]+)$/.exec(line);
     if (named !== null) {
-      into.named.set(`${own}.${named[1]}`, { type: typeOf(named[2], imports, own), markers });
+      const type = typeOf(named[3], imports, own);
+      into.named.set(`${own}.${named[1]}`, { type, markers, isAlias: named[2] !== undefined });
       continue;
     }
     const constant = /^(?:const\s+)?(\w+)\s+(\w[\w.]*)\s*=\s*("[^"]*")/.exec(trimmed);
@@ -215,6 +216,9 @@ for (const group of readdirSync(join(root, `${vendor}/api`), { withFileTypes: tr
 readPackage(`${vendor}/apimachinery/pkg/apis/meta/v1`, 'meta.v1');
 readPackage(`${vendor}/apimachinery/pkg/apis/meta/v1beta1`, 'meta.v1beta1');
 
+/** `type A b.B`: a struct under a name of its own. */
+const isRenamedStruct = (named) => !named.isAlias && api.structs.has(named.type);
+
 /** Follows named scalars to what they are; enums, lists, maps and structs keep their names. */
 function settled(type, own) {
   const prefix = /^(?:\*|\[\]|\{\})*/.exec(type)[0];
@@ -224,6 +228,7 @@ function settled(type, own) {
     if (named === undefined || special.has(base)) break;
     if (named.type === 'string' && named.markers.has('enum')) break;
     if (/^(\[\]|\{\})/.test(named.type)) break;
+    if (isRenamedStruct(named)) break;
     base = named.type;
   }
   if (!primitives.has(base) && !special.has(base) && !api.structs.has(base) && !api.named.has(base))
@@ -292,7 +297,8 @@ function versionLines(own) {
   for (const [name, named] of api.named) {
     if (!mine(name)) continue;
     const short = name.slice(own.length + 1);
-    if (/^(\[\]|\{\})/.test(named.type)) lines.push(`=${short} ${settled(named.type, own)}`);
+    if (/^(\[\]|\{\})/.test(named.type) || isRenamedStruct(named))
+      lines.push(`=${short} ${settled(named.type, own)}`);
     else if (named.type === 'string' && named.markers.has('enum')) {
       const values = [...api.constants.values()].filter((one) => one.type === name);
       lines.push(

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../base/json.ts';
-import type { Property, Schema } from '../engines/schema/schema.ts';
+import { type Property, resolved, type Schema } from '../engines/schema/schema.ts';
 import { type FieldFacts, splitTypeName, structFacts, versionFacts } from './facts.ts';
 
 /** Types that are written by hand upstream, so that their Go fields say nothing about their JSON. */
@@ -50,7 +50,7 @@ function build(typeName: string): Schema {
   if (values !== undefined)
     return { type: 'string', typed: true, validation: { enum: [...values] } };
   const alias = facts?.aliases.get(name);
-  if (alias !== undefined) return { ...typeSchema(alias), typeName };
+  if (alias !== undefined) return { ...resolved(typeSchema(alias)), typeName };
   return structSchema(typeName);
 }
 

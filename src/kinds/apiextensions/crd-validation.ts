@@ -205,6 +205,9 @@ function versionErrors(internal: InternalSpec, options: Options): FieldError[] {
   if (names.size < versions.length) {
     errors.push(invalid('spec.versions', [...versions], 'must contain unique version names'));
   }
+  const first = versions[0]?.name ?? '';
+  const wrong = first === '' ? [] : dns1035Label(first);
+  if (wrong.length > 0) errors.push(invalid('spec.version', first, wrong.join(',')));
   if (versions.filter((version) => version.storage).length !== 1) {
     const detail = 'must have exactly one version marked as storage version';
     errors.push(invalid('spec.versions', [...versions], detail));

@@ -37,5 +37,5 @@ function stepOf(
   const dotted = /^\.([^.[\]'"\s]+)/.exec(text);
   const match = dotted ?? (options.brackets ? /^\['((?:[^'\\]|\\.)*)'\]/.exec(text) : null);
   if (match === null) return undefined;
-  return { name: (match[1] ?? '').replace(/\\(.)/g, '$1'), length: match[0].length };
+  return { name: (match[1] ?? '').replace(/\\(['\\])/g, '$1'), length: match[0].length };
 }

@@ -140,6 +140,7 @@ expression 2 string
 !ParameterNotFoundActionType ["Allow","Deny"]
 !FailurePolicyType ["Fail","Ignore"]
 !MatchPolicyType ["Equivalent","Exact"]
+=MatchCondition admissionregistration.v1.MatchCondition
 !ValidationAction ["Audit","Deny","Warn"]
 !PatchType ["ApplyConfiguration","JSONPatch"]
 #ValidatingAdmissionPolicy k c i=1.26
@@ -166,7 +167,7 @@ matchConstraints 2 *MatchResources e
 validations 3 []Validation e o l=atomic
 failurePolicy 4 *FailurePolicyType e o
 auditAnnotations 5 []AuditAnnotation e o l=atomic
-matchConditions 6 []admissionregistration.v1.MatchCondition e o l=map k=name p=merge y=name
+matchConditions 6 []MatchCondition e o l=map k=name p=merge y=name
 variables 7 []Variable e o l=map k=name p=merge y=name
 #ParamKind s=atomic
 apiVersion 1 string e
@@ -223,7 +224,7 @@ matchConstraints 2 *MatchResources e
 variables 3 []Variable e o l=atomic
 mutations 4 []Mutation e o l=atomic
 failurePolicy 5 *FailurePolicyType e o
-matchConditions 6 []admissionregistration.v1.MatchCondition e o l=map k=name p=merge y=name
+matchConditions 6 []MatchCondition e o l=map k=name p=merge y=name
 reinvocationPolicy 7 admissionregistration.v1.ReinvocationPolicyType e
 #Mutation
 patchType 2 PatchType

@@ -39,6 +39,7 @@ export const coreFacts = `
 !NodePhase ["Pending","Running","Terminated"]
 =ResourceList {}resource.Quantity
 !NamespacePhase ["Active","Terminating"]
+=List meta.v1.List
 !ResourceQuotaScope ["BestEffort","CrossNamespacePodAffinity","NotBestEffort","NotTerminating","PriorityClass","Terminating"]
 !ScopeSelectorOperator ["DoesNotExist","Exists","In","NotIn"]
 !ProcMountType ["Default","Unmasked"]
