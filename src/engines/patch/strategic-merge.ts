@@ -263,8 +263,27 @@ function mergeOrderedList(schema: Schema, { merged, rest, name }: OrderedList): 
   const list = mergeForOrder(merging, live, given);
   itemKind([live ?? [], given ?? []]);
   const { mergeKey } = merging;
-  setMember(merged, field, inOrder(list, order, { live: live ?? [], mergeKey }));
+  const before = given === undefined ? live : freedPlaces(merging, live, given);
+  setMember(merged, field, inOrder(list, order, { live: before ?? [], mergeKey }));
   delete rest[field];
+}
+
+/**
+ * The live list as the order is judged by: where the patch deletes items, as many new ones of it count
+ * as if they had stood at the list's end already. Upstream does so, and clients see the order.
+ */
+function freedPlaces(
+  { strategy, mergeKey }: FieldMerging,
+  live: readonly JsonValue[] | undefined,
+  given: readonly JsonValue[],
+): readonly JsonValue[] | undefined {
+  if (strategy !== 'merge' || mergeKey === '' || live === undefined) return live;
+  const left = followItemDirectives(live, given, mergeKey);
+  const freed = live.length - left.kept.length;
+  if (freed <= 0 || left.given.length === 0) return live;
+  const known = new Set(left.kept.map((item) => identityOfItem(item, mergeKey)));
+  const fresh = left.given.filter((item) => !known.has(identityOfItem(item, mergeKey)));
+  return [...left.kept, ...fresh.slice(0, freed)];
 }
 
 function listMember(object: JsonObject, name: string): JsonValue[] | undefined {
@@ -293,7 +312,6 @@ function checkOrder(
   order: readonly JsonValue[],
   mergeKey: string,
 ): void {
-  // A patch that only reorders is held to upstream's rule as well: the list then counts as empty.
   if (given === undefined || given.length === 0 || order.length === 0) return;
   const items = given.filter((item) => {
     if (isObject(item) && Object.hasOwn(item, directiveMember)) return false;
