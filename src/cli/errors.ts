@@ -34,7 +34,7 @@ function apiErrorText(error: ApiError, doing: string): string {
   if (error.reason === 'Unauthorized' || error.code === 401) {
     return 'error: You must be logged in to the server (Unauthorized)';
   }
-  if (error.reason === 'Invalid' && doing === '' && error.details?.kind !== undefined) {
+  if (error.reason === 'Invalid' && error.details?.kind !== undefined) {
     return invalidText(error);
   }
   const reason = error.reason === '' ? '' : ` (${error.reason})`;

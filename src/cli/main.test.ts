@@ -75,6 +75,22 @@ describe('CLIENT-1: svcctl', () => {
     });
   });
 
+  test('several kinds are told apart, and Secrets described without their values', async () => {
+    await ctl('create cm x --from-literal=a=1');
+    await ctl('create secret generic s --from-literal=pw=hunter2');
+    expect((await ctl('get cm,secrets --no-headers')).out).toBe(
+      'configmap/x   <unknown>\n\nsecret/s   <unknown>\n',
+    );
+    const described = (await ctl('describe secret s')).out;
+    expect(described).toContain('7 bytes');
+    expect(described).not.toContain(Buffer.from('hunter2').toString('base64'));
+  });
+
+  test("a command's own flag of a global name does not choose the context", async () => {
+    const line = 'create rolebinding b --role=r --user=bob --dry-run=client -o yaml';
+    expect((await ctl(line)).err).toBe('error: the server does not serve ClusterRole\n');
+  });
+
   test('tells failures with exit code 1', async () => {
     expect(await ctl('get cm x')).toEqual({
       code: 1,

@@ -20,7 +20,7 @@ export async function runSvcctl(io: CliIo, args: readonly string[]): Promise<num
       io.out(await helpText(path, command));
       return 0;
     }
-    session = new Session(io, parsed.flags);
+    session = new Session({ io, flags: parsed.flags, ownFlags: command.flags ?? [] });
     return await command.run(session, parsed.rest);
   } catch (error) {
     if (io.signal.aborted) return 130;

@@ -41,13 +41,16 @@ export const globalFlags: readonly FlagSpec[] = [
 export class Session {
   readonly io: CliIo;
   readonly flags: Flags;
+  /** A command's own flag of a global name (`--user` of bindings) says nothing of the context. */
+  readonly #own: ReadonlySet<string>;
   #resolved: ResolvedContext | undefined;
   #client: ApiClient | undefined;
   #discovery: Promise<Discovery> | undefined;
 
-  constructor(io: CliIo, flags: Flags) {
-    this.io = io;
-    this.flags = flags;
+  constructor(options: { io: CliIo; flags: Flags; ownFlags?: readonly FlagSpec[] }) {
+    this.io = options.io;
+    this.flags = options.flags;
+    this.#own = new Set(options.ownFlags?.map((flag) => flag.name));
   }
 
   /** The kubeconfig files this run reads. */
@@ -127,17 +130,18 @@ export class Session {
 
   #overrides(): KubeconfigOverrides {
     const { flags } = this;
+    const text = (name: string) => (this.#own.has(name) ? undefined : flags.text(name));
     const file = (name: string) => {
-      const value = flags.text(name);
+      const value = text(name);
       return value === undefined ? undefined : this.path(value);
     };
     return {
-      context: flags.text('context'),
-      cluster: flags.text('cluster'),
-      user: flags.text('user'),
-      namespace: flags.text('namespace'),
-      server: flags.text('server'),
-      token: flags.text('token'),
+      context: text('context'),
+      cluster: text('cluster'),
+      user: text('user'),
+      namespace: text('namespace'),
+      server: text('server'),
+      token: text('token'),
       certificateAuthority: file('certificate-authority'),
       clientCertificate: file('client-certificate'),
       clientKey: file('client-key'),

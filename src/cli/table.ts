@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { acceptedMetaGroups } from '../dialect.ts';
-import { kindLabel, listAt, nameOf, namespaceOf, objectAt, textAt } from './objects.ts';
+import { listAt, nameOf, namespaceOf, objectAt, textAt } from './objects.ts';
 
 /** A table as the server answers it, or as made here of plain objects. */
 export interface ObjectTable {
@@ -70,7 +70,6 @@ function two(major: number, majorUnit: string, minor: number, minorUnit: string)
 export interface TableOptions {
   readonly wide: boolean;
   readonly withNamespace: boolean;
-  readonly withKind: boolean;
   readonly withLabels: boolean;
   readonly labelColumns: readonly string[];
   readonly headers: boolean;
@@ -91,11 +90,10 @@ export function tableLines(table: ObjectTable, options: TableOptions): string[][
     ]);
   }
   for (const { cells, object } of table.rows) {
-    const prefix = options.withKind ? `${kindLabel(object)}/` : '';
     const labels = objectAt(object, 'metadata', 'labels');
     lines.push([
       ...(options.withNamespace ? [namespaceOf(object)] : []),
-      ...shown.map((index, at) => (at === 0 ? prefix : '') + cellText(cells[index])),
+      ...shown.map((index) => cellText(cells[index])),
       ...options.labelColumns.map((label) => textAt(labels, label)),
       ...(options.withLabels ? [labelsText(labels)] : []),
     ]);

@@ -10,7 +10,7 @@ export interface HttpRequest {
   readonly body?: Buffer | string | undefined;
   /** Ends the request with an AbortError. */
   readonly signal?: AbortSignal | undefined;
-  /** Longest wait for the whole answer (of `stream`: for its head); 0 or absent: none. */
+  /** Longest wait for the whole answer; 0 or absent: none. A `stream` has none. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -133,6 +133,6 @@ async function withTimeout<T>(
 ): Promise<T> {
   const { timeoutMs, signal } = request;
   if (timeoutMs === undefined || timeoutMs === 0) return run(signal);
-  const timeout = AbortSignal.timeout(timeoutMs);
+  const timeout = AbortSignal.timeout(Math.ceil(timeoutMs));
   return run(signal === undefined ? timeout : AbortSignal.any([signal, timeout]));
 }

@@ -148,7 +148,7 @@ export async function waitForDeletion(
 ): Promise<void> {
   const { target, uid, timeoutMs } = options;
   const { resource, namespace, name = '' } = target;
-  const timeout = timeoutMs > 0 ? AbortSignal.timeout(timeoutMs) : undefined;
+  const timeout = timeoutMs > 0 ? AbortSignal.timeout(Math.ceil(timeoutMs)) : undefined;
   const signal =
     timeout === undefined ? session.io.signal : AbortSignal.any([timeout, session.io.signal]);
   try {

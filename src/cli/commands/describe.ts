@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { isObject, type JsonObject, type JsonValue, setMember } from '../../base/json.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
@@ -44,8 +44,19 @@ export function describeObject(object: JsonObject): string {
     ['API Version:', String(apiVersion ?? '')],
     ['Kind:', String(kind ?? '')],
   ];
-  const nested = [...fieldLines({ metadata: meta }, 0), ...fieldLines(rest, 0)];
+  const shown = kind === 'Secret' ? { ...rest, data: sizesOf(objectAt(object, 'data')) } : rest;
+  const nested = [...fieldLines({ metadata: meta }, 0), ...fieldLines(shown, 0)];
   return `${alignFields(lines)}${nested.join('')}`;
+}
+
+/** A Secret's values stay off the screen; only how long they are is told. */
+function sizesOf(data: JsonObject): JsonObject {
+  const sizes: JsonObject = {};
+  for (const key of Object.keys(data)) {
+    const length = Buffer.from(String(data[key]), 'base64').length;
+    setMember(sizes, key, `${length} bytes`);
+  }
+  return sizes;
 }
 
 function pairLines(title: string, value: JsonValue | undefined): string[][] {

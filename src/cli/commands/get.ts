@@ -117,17 +117,18 @@ async function printTables(session: Session, targets: readonly Target[]): Promis
     session.io.err(nothingFound(session, targets));
   }
   const kinds = new Set(targets.map((target) => target.resource));
+  const withKind = kinds.size > 1 || session.flags.boolean('show-kind');
   blocks.forEach(({ target, table }, index) => {
-    const options = tableOptions(session, { target, severalKinds: kinds.size > 1 });
-    const lines = tableLines(labelled(table, target, options), options);
+    const options = tableOptions(session, target);
+    const named = withKind ? labelled(table, target) : table;
+    const lines = tableLines(named, options);
     session.io.out((index > 0 ? '\n' : '') + alignLines(lines));
   });
   return exitCode;
 }
 
 /** Rows of a Table may come without kind; the kind before a name then comes from discovery. */
-function labelled(table: ObjectTable, target: Target, options: TableOptions): ObjectTable {
-  if (!options.withKind) return table;
+function labelled(table: ObjectTable, target: Target): ObjectTable {
   const rows = table.rows.map((row) => ({
     cells: [`${resourceLabel(target.resource)}/${String(row.cells[0])}`, ...row.cells.slice(1)],
     object: row.object,
@@ -144,15 +145,11 @@ function nothingFound(session: Session, targets: readonly Target[]): string {
   return `No resources found${where}${where === '' ? '' : '.'}\n`;
 }
 
-function tableOptions(
-  session: Session,
-  { target, severalKinds }: { target: Target; severalKinds: boolean },
-): TableOptions {
+function tableOptions(session: Session, target: Target): TableOptions {
   const { flags } = session;
   return {
     wide: flags.text('output') === 'wide',
     withNamespace: flags.boolean('all-namespaces') && target.resource.namespaced,
-    withKind: severalKinds || flags.boolean('show-kind'),
     withLabels: flags.boolean('show-labels'),
     labelColumns: flags.list('label-columns').flatMap((one) => one.split(',')),
     headers: !flags.boolean('no-headers'),
@@ -240,7 +237,7 @@ function watchSink(session: Session, target: Target): WatchSink {
     };
   }
   const widths: number[] = [];
-  const base = tableOptions(session, { target, severalKinds: false });
+  const base = tableOptions(session, target);
   let headers = base.headers;
   let columns: ObjectTable['columns'] = [];
   const print = (type: string, body: JsonObject) => {
@@ -248,7 +245,8 @@ function watchSink(session: Session, target: Target): WatchSink {
     // Only a watch's first table carries the columns.
     if (table.columns.length > 0) columns = table.columns;
     const options = { ...base, headers };
-    const complete = labelled({ columns, rows: table.rows }, target, options);
+    const named = { columns, rows: table.rows };
+    const complete = session.flags.boolean('show-kind') ? labelled(named, target) : named;
     const lines = tableLines(complete, options);
     const shown = withEvents
       ? lines.map((line, at) => [headers && at === 0 ? 'EVENT' : type, ...line])

@@ -34,7 +34,7 @@ export const waitCommand: Command = {
     const targets = await nameTargets(session, await selectTargets(session, args), condition);
     if (targets.length === 0) throw new CliError('no matching resources found');
     for (const target of targets) {
-      const left = Math.max(1, deadline - performance.now());
+      const left = Math.max(1, Math.ceil(deadline - performance.now()));
       await waitFor(session, { target, condition, timeoutMs: left });
     }
     return 0;
@@ -119,7 +119,7 @@ async function waitFor(
     session.io.out(`${target.resource.singular}${kind}/${target.name} condition met\n`);
     return;
   }
-  const timeout = AbortSignal.timeout(timeoutMs);
+  const timeout = AbortSignal.timeout(Math.ceil(timeoutMs));
   const signal = AbortSignal.any([timeout, session.io.signal]);
   try {
     const object = await firstMatch(session, { target, condition, signal });
