@@ -1,4 +1,4 @@
-import { jsonEqual } from '../../base/json.ts';
+import { type JsonObject, jsonEqual } from '../../base/json.ts';
 import type { Crd, CrdStatus } from '../../catalogue/crd-shape.ts';
 import type { CustomKindDeps } from '../../catalogue/from-crd.ts';
 import {
@@ -10,10 +10,11 @@ import {
 import type { Dialect } from '../../dialect.ts';
 import type { EmbeddedRules } from '../../engines/schema/embedded.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
-import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
+import { validateObjectMeta } from '../../meta/object-meta.ts';
+import { type ApiObject, apiVersionOf, type ObjectMeta } from '../../meta/types.ts';
 import { age, createdAtColumn, nameColumn } from '../cells.ts';
 import { statusSubresource } from '../define.ts';
-import { dns1035Label, dnsSubdomain, qualifiedName } from '../name-rules.ts';
+import { dns1035Label, dnsSubdomain, pathSegment, qualifiedName } from '../name-rules.ts';
 import { schemaOf } from '../schema-of.ts';
 import { crdSchema } from './crd-schema.ts';
 import {
@@ -32,9 +33,16 @@ export interface CrdOptions extends Pick<CrdRules, 'checkRules' | 'checkBundle'>
 export function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): EmbeddedRules {
   return {
     objectMeta: schemaOf('meta.v1.ObjectMeta'),
-    validateMeta: validateMeta ?? (() => []),
+    validateMeta: validateMeta ?? embeddedMetaErrors,
     validateLabel: dns1035Label,
   };
+}
+
+/** Embedded objects may be of any kind: their names are only kept to what a path can hold. */
+function embeddedMetaErrors(metadata: JsonObject, path: string): readonly FieldError[] {
+  const meta = metadata as ObjectMeta;
+  const namespaced = (meta.namespace ?? '') !== '';
+  return validateObjectMeta(meta, { namespaced, validateName: pathSegment, path });
 }
 
 /** What `fromCrd` needs, from the built-in kinds' rules. */

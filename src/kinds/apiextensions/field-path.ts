@@ -37,5 +37,20 @@ function stepOf(
   const dotted = /^\.([^.[\]'"\s]+)/.exec(text);
   const match = dotted ?? (options.brackets ? /^\['((?:[^'\\]|\\.)*)'\]/.exec(text) : null);
   if (match === null) return undefined;
-  return { name: (match[1] ?? '').replace(/\\(['\\])/g, '$1'), length: match[0].length };
+  return { name: unescaped(match[1] ?? ''), length: match[0].length };
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  a: '\x07',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
+};
+
+/** Quoted names have Go's escapes. */
+function unescaped(text: string): string {
+  return text.replace(/\\(.)/g, (_, character: string) => escapes[character] ?? character);
 }

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
 import { selectorText, wideColumns } from '../apps/workload.ts';
@@ -84,9 +84,42 @@ function validate(object: JsonObject): FieldError[] {
 
 const template = ['spec', 'jobTemplate', 'spec'];
 
+const [containers, images] = wideColumns([...template, 'template', 'spec']);
+
+const columns: readonly ColumnDef[] = [
+  nameColumn,
+  column('Schedule', (object) => textAt(object, 'spec', 'schedule'), {
+    description: 'When, in cron form.',
+  }),
+  column('Timezone', (object) => textAt(object, 'spec', 'timeZone') || '<none>', {
+    description: 'Time zone of the schedule.',
+  }),
+  column('Suspend', (object) => (at(object, 'spec', 'suspend') === true ? 'True' : 'False'), {
+    type: 'boolean',
+    description: 'Whether it makes no more jobs.',
+  }),
+  column('Active', (object) => listAt(object, 'status', 'active').length, {
+    type: 'integer',
+    description: 'Jobs that run now.',
+  }),
+  column(
+    'Last Schedule',
+    (object, nowMs) => {
+      const last = textAt(object, 'status', 'lastScheduleTime');
+      return last === '' ? '<none>' : age(last, nowMs);
+    },
+    { description: 'Time since the last job was made.' },
+  ),
+  ageColumn,
+  ...(containers === undefined || images === undefined ? [] : [containers, images]),
+  column('Selector', (object) => selectorText(objectAt(object, ...template, 'selector')), {
+    priority: 1,
+    description: 'Selector of the pods.',
+  }),
+];
+
 /** CronJob: makes Jobs on a schedule. */
 export function cronJob(dialect: Dialect): ResourceDef {
-  const [containers, images] = wideColumns([...template, 'template', 'spec']);
   return defineKind({
     dialect,
     facts: 'batch',
@@ -99,41 +132,7 @@ export function cronJob(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: fillDefaults,
-        columns: [
-          nameColumn,
-          column('Schedule', (object) => textAt(object, 'spec', 'schedule'), {
-            description: 'When, in cron form.',
-          }),
-          column('Timezone', (object) => textAt(object, 'spec', 'timeZone') || '<none>', {
-            description: 'Time zone of the schedule.',
-          }),
-          column(
-            'Suspend',
-            (object) => (at(object, 'spec', 'suspend') === true ? 'True' : 'False'),
-            {
-              type: 'boolean',
-              description: 'Whether it makes no more jobs.',
-            },
-          ),
-          column('Active', (object) => listAt(object, 'status', 'active').length, {
-            type: 'integer',
-            description: 'Jobs that run now.',
-          }),
-          column(
-            'Last Schedule',
-            (object, nowMs) => {
-              const last = textAt(object, 'status', 'lastScheduleTime');
-              return last === '' ? '<none>' : age(last, nowMs);
-            },
-            { description: 'Time since the last job was made.' },
-          ),
-          ageColumn,
-          ...(containers === undefined || images === undefined ? [] : [containers, images]),
-          column('Selector', (object) => selectorText(objectAt(object, ...template, 'selector')), {
-            priority: 1,
-            description: 'Selector of the pods.',
-          }),
-        ],
+        columns,
       },
     ],
     generation: true,

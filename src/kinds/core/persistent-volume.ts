@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
@@ -76,10 +76,43 @@ function phase(object: JsonObject): string {
   return deleting ? 'Terminating' : textAt(object, 'status', 'phase');
 }
 
+const specColumn = (name: string, member: string, description: string, empty = '') =>
+  column(name, (object) => textAt(object, 'spec', member) || empty, { description });
+
+const columns: readonly ColumnDef[] = [
+  nameColumn,
+  column('Capacity', (object) => quantityText(object, 'spec', 'capacity', 'storage'), {
+    description: 'Size.',
+  }),
+  column('Access Modes', (object) => accessModesText(listAt(object, 'spec', 'accessModes')), {
+    description: 'How it can be mounted.',
+  }),
+  specColumn(
+    'Reclaim Policy',
+    'persistentVolumeReclaimPolicy',
+    'What becomes of it when released.',
+  ),
+  column('Status', phase, { description: 'Available, Bound, Released or Failed.' }),
+  column('Claim', claim, { description: 'The claim it is bound to.' }),
+  specColumn('StorageClass', 'storageClassName', 'Class of storage.'),
+  specColumn(
+    'VolumeAttributesClass',
+    'volumeAttributesClassName',
+    'Class of attributes.',
+    '<unset>',
+  ),
+  column('Reason', (object) => textAt(object, 'status', 'reason'), {
+    description: 'Why it is in its state.',
+  }),
+  ageColumn,
+  column('VolumeMode', (object) => textAt(object, 'spec', 'volumeMode') || '<unset>', {
+    priority: 1,
+    description: 'Filesystem or Block.',
+  }),
+];
+
 /** PersistentVolume: a piece of storage. */
 export function persistentVolume(dialect: Dialect): ResourceDef {
-  const spec = (name: string, member: string, description: string, empty = '') =>
-    column(name, (object) => textAt(object, 'spec', member) || empty, { description });
   return defineKind({
     dialect,
     facts: 'core',
@@ -91,41 +124,7 @@ export function persistentVolume(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: fillDefaults,
-        columns: [
-          nameColumn,
-          column('Capacity', (object) => quantityText(object, 'spec', 'capacity', 'storage'), {
-            description: 'Size.',
-          }),
-          column(
-            'Access Modes',
-            (object) => accessModesText(listAt(object, 'spec', 'accessModes')),
-            {
-              description: 'How it can be mounted.',
-            },
-          ),
-          spec(
-            'Reclaim Policy',
-            'persistentVolumeReclaimPolicy',
-            'What becomes of it when released.',
-          ),
-          column('Status', phase, { description: 'Available, Bound, Released or Failed.' }),
-          column('Claim', claim, { description: 'The claim it is bound to.' }),
-          spec('StorageClass', 'storageClassName', 'Class of storage.'),
-          spec(
-            'VolumeAttributesClass',
-            'volumeAttributesClassName',
-            'Class of attributes.',
-            '<unset>',
-          ),
-          column('Reason', (object) => textAt(object, 'status', 'reason'), {
-            description: 'Why it is in its state.',
-          }),
-          ageColumn,
-          column('VolumeMode', (object) => textAt(object, 'spec', 'volumeMode') || '<unset>', {
-            priority: 1,
-            description: 'Filesystem or Block.',
-          }),
-        ],
+        columns,
       },
     ],
     strategy: {
