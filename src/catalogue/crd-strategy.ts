@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, jsonEqual, member } from '../base/json.ts';
+import { applyDefaults } from '../engines/schema/defaults.ts';
 import { type EmbeddedRules, validateEmbedded } from '../engines/schema/embedded.ts';
 import { validateUniqueness } from '../engines/schema/list-uniqueness.ts';
 import { resolved, type Schema } from '../engines/schema/schema.ts';
@@ -26,6 +27,8 @@ export interface VersionRules {
   readonly scale: CrdScale | undefined;
   readonly embedded: EmbeddedRules;
   readonly rules: RuleValidator | undefined;
+  /** Whether the schema has rules at all, run or not. */
+  readonly hasRules: boolean;
 }
 
 /** The rules judge in the version of the request; the registry says which that is. */
@@ -53,7 +56,8 @@ export function customStrategy(
     deleteAnswers: 'status',
     ...(parts.hasStatus ? { resetFields: { '': ['status'], status: ['spec'] } } : {}),
     prepareForCreate: (context, object) => {
-      if (rulesOf(context).hasStatus) delete object['status'];
+      const rules = rulesOf(context);
+      if (rules.hasStatus) dropStatus(rules, object);
       object.metadata.generation = 1;
     },
     prepareForUpdate: (context, object, old) => {
@@ -70,10 +74,16 @@ export function customStrategy(
   };
 }
 
+/** What is stored is read with its defaults: so a status with a default is there at once. */
+function dropStatus(rules: VersionRules, object: ApiObject): void {
+  delete object['status'];
+  applyDefaults(rules.schema)(object);
+}
+
 function prepareMain(rules: VersionRules, object: ApiObject, old: ApiObject): void {
   if (rules.hasStatus) {
     const status = old['status'];
-    if (status === undefined) delete object['status'];
+    if (status === undefined) dropStatus(rules, object);
     else object['status'] = status;
   }
   if (jsonEqual(withoutMeta(object), withoutMeta(old))) return;
@@ -176,7 +186,7 @@ function withRules(
   errors: readonly FieldError[],
   change: { object: ApiObject; old: ApiObject | undefined },
 ): readonly FieldError[] {
-  if (errors.some((error) => blocking.has(error.type))) {
+  if (rules.hasRules && errors.some((error) => blocking.has(error.type))) {
     return [...errors, invalid('<nil>', 'null', unchecked)];
   }
   if (rules.rules === undefined) return errors;

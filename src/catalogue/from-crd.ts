@@ -138,7 +138,17 @@ function rulesOf(
     scale: version.scale,
     embedded: deps.embedded,
     rules: deps.compileRules?.(version.schema),
+    hasRules: hasRules(version.schema),
   };
+}
+
+/** Whether a schema or one inside it has CEL rules. */
+function hasRules(schema: Schema): boolean {
+  if ((schema.rules ?? []).length > 0) return true;
+  const properties = [...(schema.properties?.values() ?? [])].map((property) => property.schema);
+  return [schema.items, schema.additionalProperties, ...properties].some(
+    (child) => child !== undefined && hasRules(child),
+  );
 }
 
 function deprecationWarning(crd: Crd, version: CrdVersion, names: CrdNames): string | undefined {

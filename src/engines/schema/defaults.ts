@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, setMember } from '../../base/json.ts';
-import { anySchema, type Property, resolved, type Schema } from './schema.ts';
+import { type Property, resolved, type Schema, saysNothing } from './schema.ts';
 
 type Defaulter = (value: JsonValue) => void;
 const defaulters = new WeakMap<Schema, Defaulter>();
@@ -57,7 +57,7 @@ function build(schema: Schema): Defaulter {
   const defaulted = [...slots].filter(([, slot]) => slot.standard !== undefined);
   const { additionalProperties } = schema;
   const additional =
-    additionalProperties === undefined || resolved(additionalProperties) === anySchema
+    additionalProperties === undefined || saysNothing(resolved(additionalProperties))
       ? undefined
       : slotOf(additionalProperties);
   const items = schema.items === undefined ? undefined : slotOf(schema.items);

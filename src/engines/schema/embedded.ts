@@ -3,7 +3,7 @@ import { type FieldError, invalid, required } from '../../meta/field-error.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { DecodeError } from './depth.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
-import { anySchema, type Property, resolved, type Schema } from './schema.ts';
+import { type Property, resolved, type Schema, saysNothing } from './schema.ts';
 
 /** Metadata rules another room owns. */
 export interface EmbeddedRules {
@@ -33,7 +33,7 @@ const walks = new WeakMap<Schema, Walk | null>();
 
 /** The walk to all embedded resources under a schema; undefined when it has none. */
 function walkOf(schema: Schema): Walk | undefined {
-  if (schema === anySchema) return undefined;
+  if (saysNothing(schema)) return undefined;
   const known = walks.get(schema);
   if (known !== undefined) return known ?? undefined;
   const walk = buildWalk(schema);

@@ -9,6 +9,7 @@ import {
   anySchema,
   type CelRule,
   type NestedValidation,
+  noSchema,
   type Property,
   type Schema,
   type ValueValidation,
@@ -29,6 +30,7 @@ export function schemaFromOpenApi(props: JsonObject): Schema {
     ...(properties === undefined ? {} : { properties }),
     ...(isObject(additional) ? { additionalProperties: schemaFromOpenApi(additional) } : {}),
     ...(additional === true ? { additionalProperties: anySchema } : {}),
+    ...(additional === false ? { additionalProperties: noSchema } : {}),
     ...(items === undefined ? {} : { items: schemaFromOpenApi(items) }),
     ...(validation === undefined ? {} : { validation }),
   };

@@ -7,7 +7,7 @@ import {
 } from '../../base/json.ts';
 import { duplicate, type FieldError, invalid } from '../../meta/field-error.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
-import { anySchema, type Property, resolved, type Schema } from './schema.ts';
+import { anySchema, type Property, resolved, type Schema, saysNothing } from './schema.ts';
 import { canonical } from './validate.ts';
 
 type Check = (value: JsonValue, path: string, errors: FieldError[]) => void;
@@ -27,7 +27,7 @@ export function validateUniqueness(schema: Schema, object: JsonValue): readonly 
 
 /** Undefined where no list below has a type: most kinds cost nothing. */
 function checkOf(schema: Schema): Check | undefined {
-  if (schema === anySchema) return undefined;
+  if (saysNothing(schema)) return undefined;
   const known = checks.get(schema);
   if (known !== undefined) return known ?? undefined;
   const check = schema.items === undefined ? membersCheck(schema) : listCheck(schema);

@@ -6,7 +6,7 @@ import {
   member,
 } from '../../base/json.ts';
 import { childPath, indexPath } from './path.ts';
-import { anySchema, type Property, resolved, type Schema } from './schema.ts';
+import { type Property, resolved, type Schema, saysNothing } from './schema.ts';
 
 /** Removes what the schema does not know, in place, and notes the paths. */
 type Pruner = (value: JsonValue, path: string, removed: string[]) => void;
@@ -43,7 +43,7 @@ const isMetaField = (name: string) =>
   name === 'apiVersion' || name === 'kind' || name === 'metadata';
 
 function prunerOf(schema: Schema): Pruner {
-  if (schema === anySchema) return pruneUnknown;
+  if (saysNothing(schema)) return pruneUnknown;
   const known = pruners.get(schema);
   if (known !== undefined) return known;
   const pruner = build(schema);
@@ -169,7 +169,7 @@ interface Slot {
 
 function slotOf(schema: Schema): Slot | undefined {
   const at = resolved(schema);
-  if (at === anySchema) return undefined;
+  if (saysNothing(at)) return undefined;
   const refusesNull = at.nullable !== true && (at.default === undefined || at.default === null);
   return { drop: dropperOf(at), refusesNull };
 }

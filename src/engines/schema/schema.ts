@@ -69,6 +69,14 @@ export interface Alternatives {
 /** Stands for a value nothing is known about: `additionalProperties: true`. Compared by identity. */
 export const anySchema: Schema = Object.freeze({});
 
+/** Stands for members that may not be there: `additionalProperties: false`. Compared by identity. */
+export const noSchema: Schema = Object.freeze({});
+
+/** Whether a schema is one of the two stand-ins, which say nothing about structure. */
+export function saysNothing(schema: Schema): boolean {
+  return schema === anySchema || schema === noSchema;
+}
+
 /** A named member of an object. */
 export interface Property {
   readonly schema: Schema;

@@ -205,7 +205,11 @@ function membersCheck(
       const named = checks.get(name);
       const check = named ?? additional;
       const value = object[name];
-      if (check === undefined || value === undefined) continue;
+      if (value === undefined) continue;
+      if (check === undefined) {
+        if (node.closed) result.errors.push(forbiddenMember(place.path, name));
+        continue;
+      }
       const path = named !== undefined && atRoot ? name : `${place.path}.${name}`;
       const isTypeMeta = atRoot && (name === 'apiVersion' || name === 'kind');
       const pair =
@@ -217,6 +221,10 @@ function membersCheck(
       result.errors.push(required(childPath(fieldOf(place.path), name)));
     }
   };
+}
+
+function forbiddenMember(path: string, name: string): FieldError {
+  return invalid(fieldOf(path), name, `${path}.${name} in body is a forbidden property`);
 }
 
 function checkCount(

@@ -1,11 +1,12 @@
 import type { JsonValue } from '../../base/json.ts';
 import { formatCheck } from './formats.ts';
 import {
-  anySchema,
   type NestedValidation,
+  noSchema,
   type Property,
   resolved,
   type Schema,
+  saysNothing,
   type ValueValidation,
 } from './schema.ts';
 
@@ -19,6 +20,8 @@ export interface ValidationNode {
   readonly values: ValueValidation;
   readonly required: readonly string[];
   readonly properties: ReadonlyMap<string, () => ValidationNode>;
+  /** Members without a schema may not be there. */
+  readonly closed: boolean;
   readonly additional: (() => ValidationNode) | undefined;
   readonly items: (() => ValidationNode) | undefined;
 }
@@ -49,7 +52,7 @@ export function nodeOfSchema(schema: Schema): ValidationNode {
     properties.set(name, () => nodeOfSchema(property.schema));
   }
   const { additionalProperties, items } = at;
-  const hasAdditional = additionalProperties !== undefined && additionalProperties !== anySchema;
+  const hasAdditional = additionalProperties !== undefined && !saysNothing(additionalProperties);
   return {
     types,
     nullable: at.nullable === true,
@@ -58,6 +61,7 @@ export function nodeOfSchema(schema: Schema): ValidationNode {
     values,
     required: at.required ?? [],
     properties,
+    closed: additionalProperties === noSchema,
     additional: hasAdditional ? () => nodeOfSchema(additionalProperties) : undefined,
     items: items === undefined ? undefined : () => nodeOfSchema(items),
   };
@@ -78,8 +82,11 @@ export function nodeOfNested(nested: NestedValidation): ValidationNode {
     values: nested,
     required: nested.required ?? [],
     properties,
+    closed: nested.additionalProperties === noSchema,
     additional:
-      additionalProperties === undefined ? undefined : () => nodeOfNested(additionalProperties),
+      additionalProperties === undefined || additionalProperties === noSchema
+        ? undefined
+        : () => nodeOfNested(additionalProperties),
     items: items === undefined ? undefined : () => nodeOfNested(items),
   };
 }
