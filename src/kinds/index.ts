@@ -18,6 +18,8 @@ import { node } from './core/node.ts';
 import { persistentVolume } from './core/persistent-volume.ts';
 import { persistentVolumeClaim } from './core/persistent-volume-claim.ts';
 import { pod } from './core/pod.ts';
+import { podTemplate } from './core/pod-template.ts';
+import { replicationController } from './core/replication-controller.ts';
 import { resourceQuota } from './core/resource-quota.ts';
 import { secret } from './core/secret.ts';
 import { service } from './core/service.ts';
@@ -27,6 +29,7 @@ import { event } from './events/event.ts';
 import { ingress } from './networking/ingress.ts';
 import { ingressClass } from './networking/ingress-class.ts';
 import { networkPolicy } from './networking/network-policy.ts';
+import { runtimeClass } from './node/runtime-class.ts';
 import { podDisruptionBudget } from './policy/pod-disruption-budget.ts';
 import { clusterRole } from './rbac/cluster-role.ts';
 import { clusterRoleBinding } from './rbac/cluster-role-binding.ts';
@@ -34,7 +37,9 @@ import { role } from './rbac/role.ts';
 import { roleBinding } from './rbac/role-binding.ts';
 import { priorityClass } from './scheduling/priority-class.ts';
 import { csiDriver } from './storage/csi-driver.ts';
+import { csiNode } from './storage/csi-node.ts';
 import { storageClass } from './storage/storage-class.ts';
+import { volumeAttachment } from './storage/volume-attachment.ts';
 
 const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   configMap,
@@ -46,6 +51,8 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   persistentVolumeClaim,
   persistentVolume,
   pod,
+  podTemplate,
+  replicationController,
   resourceQuota,
   secret,
   serviceAccount,
@@ -68,9 +75,12 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   role,
   roleBinding,
   csiDriver,
+  csiNode,
   storageClass,
+  volumeAttachment,
   priorityClass,
   lease,
+  runtimeClass,
   endpointSlice,
 ];
 

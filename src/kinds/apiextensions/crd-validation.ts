@@ -33,6 +33,8 @@ import { notStructural, validateStructural } from './structural.ts';
 export type RuleChecker = (at: {
   readonly schema: Schema;
   readonly path: string;
+  /** Whether a schema, by its path, or one in it has other errors: its rules are not looked at. */
+  readonly blocked: (path: string) => boolean;
   /** The schema before an update: its rules were accepted already. */
   readonly old: Schema | undefined;
 }) => readonly FieldError[];
@@ -330,15 +332,17 @@ function schemaErrors(
   const own = validateSchemaRules(props, path, options);
   errors.push(...own);
   if (reason !== undefined && errors.length === 0) errors.push(invalid(path, '', reason));
-  if (reason === undefined && structure.length === 0 && own.length === 0) {
-    errors.push(...ruleErrors(props, { ...at, path }, options));
+  if (reason === undefined && structure.length === 0) {
+    const fields = own.map((error) => error.field);
+    const blocked = (field: string) => fields.some((one) => one.startsWith(field));
+    errors.push(...ruleErrors(props, { ...at, path, blocked }, options));
   }
   return errors;
 }
 
 function ruleErrors(
   props: SchemaProps,
-  at: { path: string; version: string },
+  at: { path: string; version: string; blocked: (path: string) => boolean },
   options: Options,
 ): readonly FieldError[] {
   const { checkRules } = options.rules;
@@ -348,6 +352,7 @@ function ruleErrors(
   return checkRules({
     schema: schemaFromOpenApi(props),
     path: at.path,
+    blocked: at.blocked,
     old: old === undefined ? undefined : schemaFromOpenApi(old),
   });
 }
