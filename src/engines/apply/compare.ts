@@ -13,8 +13,9 @@ import {
 } from './field-set.ts';
 import { itemElement } from './list-items.ts';
 import { fieldElement, type PathElement } from './path-element.ts';
+import { below, complain, type Place, rootPlace } from './place.ts';
 import { asMember } from './to-field-set.ts';
-import { TypedError, type TypedProblem } from './typed-errors.ts';
+import { TypedError } from './typed-errors.ts';
 import { scalarProblem } from './validate-typed.ts';
 import {
   fitting,
@@ -68,19 +69,14 @@ interface Sides {
  * scalar, but where the walk cannot go on (list items without keys, undeclared members).
  */
 export function compare(type: ValueType, left: JsonValue, right: JsonValue): Comparison {
-  const problems: TypedProblem[] = [];
-  const changes = compareAt(type, { left, right }, { problems, path: '' });
-  if (problems.length > 0) throw new TypedError(problems);
+  const place = rootPlace();
+  const changes = compareAt(type, { left, right }, place);
+  if (place.problems.length > 0) throw new TypedError(place.problems);
   return {
     removed: changes?.removed?.children ?? emptySet,
     modified: changes?.modified?.children ?? emptySet,
     added: changes?.added?.children ?? emptySet,
   };
-}
-
-interface Place {
-  readonly problems: TypedProblem[];
-  readonly path: string;
 }
 
 type Kind = 'map' | 'scalar' | 'list' | undefined;
@@ -123,11 +119,10 @@ function compareKind(type: ValueType, sides: Sides, place: Place): Changes | und
     const one = scalarProblem(type.scalar!, sides.left, 'lhs: ');
     const other = scalarProblem(type.scalar!, sides.right, 'rhs: ');
     if (one === undefined || other === undefined) return leafChanges(sides);
-    const { problems, path } = place;
-    problems.push({ path, message: one }, { path, message: other });
+    complain(place, one, other);
     return ownChanges({}, sides);
   }
-  place.problems.push({ path: place.path, message: 'schema error: invalid atom: inlined' });
+  complain(place, 'schema error: invalid atom: inlined');
   return undefined;
 }
 
@@ -172,12 +167,10 @@ function compareMembers(map: MapShape, sides: MapSides, place: Place): void {
   const visit = (name: string, one: JsonValue | undefined, other: JsonValue | undefined) => {
     if (one === other) return;
     const type = memberType(map, name);
-    const below: Place = { problems: place.problems, path: `${place.path}.${name}` };
-    if (type === undefined) {
-      below.problems.push({ path: below.path, message: 'field not declared in schema' });
-      return;
-    }
-    collect(growing, fieldElement(name), compareAt(type, { left: one, right: other }, below));
+    const element = fieldElement(name);
+    const there = below(place, element);
+    if (type === undefined) complain(there, 'field not declared in schema');
+    else collect(growing, element, compareAt(type, { left: one, right: other }, there));
   };
   if (left !== undefined) {
     for (const name of Object.keys(left)) {
@@ -229,11 +222,12 @@ function compareLists(list: ListShape, sides: Sides, place: Place): Changes | un
   const type = list.element.get();
   for (const [element, one] of before) {
     const items: ItemSides = { one, other: after.get(element) ?? none };
-    collect(growing, element, compareItems(type, items, place));
+    collect(growing, element, compareItems(type, items, below(place, element)));
   }
   for (const [element, other] of after) {
     if (before.has(element)) continue;
-    collect(growing, element, compareItems(type, { one: none, other }, place));
+    const items: ItemSides = { one: none, other };
+    collect(growing, element, compareItems(type, items, below(place, element)));
   }
   return ownChanges(changesOf(growing), sides);
 }
@@ -249,8 +243,7 @@ function itemsByElement(
   for (const [index, item] of items.entries()) {
     const element = itemElement(list, item);
     if (typeof element !== 'string') {
-      const message = `element ${index}: ${element.why}`;
-      place.problems.push({ path: place.path, message });
+      complain(place, `element ${index}: ${element.why}`);
       continue;
     }
     const same = found.get(element);

@@ -87,8 +87,8 @@ export function recordUpdate(kind: TrackedKind, update: RecordedUpdate): Error |
   const { live, object } = update;
   try {
     const before = ownersBefore(kind, update);
-    const after = trackUpdate(kind, { ...update, before });
-    storeOwners({ live, object, owners: after });
+    const owners = trackUpdate(kind, { ...update, before });
+    storeOwners({ live, object, owners, before });
     return undefined;
   } catch (error) {
     delete object.metadata.managedFields;
@@ -178,10 +178,12 @@ function storeOwners(options: {
   live: ApiObject | undefined;
   object: ApiObject;
   owners: Managed;
+  /** What the write began from: mostly the live object's owners. */
+  before: Managed;
 }): void {
-  const { live, object, owners } = options;
+  const { live, object, owners, before } = options;
   const stored = live?.metadata.managedFields;
-  if (live !== undefined && stored !== undefined && isUnchanged(live, object, owners)) {
+  if (live !== undefined && stored !== undefined && isUnchanged(live, object, { owners, before })) {
     object.metadata.managedFields = stored;
     return;
   }
@@ -191,9 +193,15 @@ function storeOwners(options: {
 }
 
 /** Whether neither the owners nor anything else changed; times alone are no change (META-6). */
-function isUnchanged(live: ApiObject, object: ApiObject, owners: Managed): boolean {
-  if (!sameOwners(owners, decodeOrNone(live.metadata.managedFields))) return false;
-  return jsonEqual(withoutOwners(live), withoutOwners(object));
+function isUnchanged(
+  live: ApiObject,
+  object: ApiObject,
+  { owners, before }: { owners: Managed; before: Managed },
+): boolean {
+  if (!sameOwners(owners, before)) return false;
+  if (!jsonEqual(withoutOwners(live), withoutOwners(object))) return false;
+  const stored = live.metadata.managedFields;
+  return before.entries === stored || sameOwners(owners, decodeOrNone(stored));
 }
 
 /** An apply: the body merges into the object, and the manager owns exactly what it names. */
@@ -224,7 +232,7 @@ export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
   const merged = mergeApplied(kind, { ...apply, before, applied });
   const object = asApiObject(merged.object ?? (live === undefined ? patch : withoutOwners(live)));
   if (apply.manager === upgradingManager) refreshLastApplied(kind, { object, patch });
-  storeOwners({ live, object, owners: merged.owners });
+  storeOwners({ live, object, owners: merged.owners, before });
   return object;
 }
 

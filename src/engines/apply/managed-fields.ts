@@ -11,6 +11,8 @@ export interface Managed {
   readonly managers: ReadonlyMap<string, VersionedSet>;
   /** RFC 3339, by identity; a manager may have none. */
   readonly times: ReadonlyMap<string, string>;
+  /** The list this was read from. */
+  readonly entries?: JsonValue;
 }
 
 export const noManaged: Managed = { managers: new Map(), times: new Map() };
@@ -53,7 +55,7 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
   for (const [index, entry] of entries.entries()) {
     decodeEntry(isObject(entry) ? entry : {}, index, { managers, times });
   }
-  return { managers, times };
+  return { managers, times, entries };
 }
 
 interface GrowingManaged {

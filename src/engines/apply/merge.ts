@@ -1,7 +1,8 @@
 import { isObject, type JsonObject, type JsonValue, member, setMember } from '../../base/json.ts';
 import { itemElement } from './list-items.ts';
-import { type PathElement, showElement } from './path-element.ts';
-import { TypedError, type TypedProblem } from './typed-errors.ts';
+import { fieldElement, type PathElement, showElement } from './path-element.ts';
+import { below, complain, type Place, rootPlace } from './place.ts';
+import { TypedError } from './typed-errors.ts';
 import { scalarProblem } from './validate-typed.ts';
 import {
   fitting,
@@ -10,11 +11,6 @@ import {
   memberType,
   type ValueType,
 } from './value-type.ts';
-
-interface Place {
-  readonly problems: TypedProblem[];
-  readonly path: string;
-}
 
 interface Sides {
   readonly left: JsonValue | undefined;
@@ -27,9 +23,9 @@ interface Sides {
  * value does not fit the type.
  */
 export function merge(type: ValueType, live: JsonValue, applied: JsonValue): JsonValue | undefined {
-  const problems: TypedProblem[] = [];
-  const merged = mergeAt(type, { left: live, right: applied }, { problems, path: '' });
-  if (problems.length > 0) throw new TypedError(problems);
+  const place = rootPlace();
+  const merged = mergeAt(type, { left: live, right: applied }, place);
+  if (place.problems.length > 0) throw new TypedError(place.problems);
   return merged;
 }
 
@@ -49,12 +45,11 @@ function mergeKind(type: ValueType, sides: Sides, place: Place): JsonValue | und
     const one = scalarProblem(type.scalar, sides.left, 'lhs: ');
     const other = scalarProblem(type.scalar, sides.right, 'rhs: ');
     if (one === undefined || other === undefined) return preferred(sides);
-    const { problems, path } = place;
-    problems.push({ path, message: one }, { path, message: other });
+    complain(place, one, other);
     return undefined;
   }
   if (type.list !== undefined) return mergeLists(type.list, sides, place);
-  place.problems.push({ path: place.path, message: 'schema error: invalid atom: inlined' });
+  complain(place, 'schema error: invalid atom: inlined');
   return undefined;
 }
 
@@ -97,12 +92,10 @@ function mergeMember(
 ): JsonValue | undefined {
   if (left === undefined && right === undefined) return undefined;
   const type = memberType(map, name);
-  const path = `${place.path}.${name}`;
-  if (type === undefined) {
-    place.problems.push({ path, message: 'field not declared in schema' });
-    return undefined;
-  }
-  return mergeAt(type, { left, right }, { problems: place.problems, path });
+  const there = below(place, fieldElement(name));
+  if (type !== undefined) return mergeAt(type, { left, right }, there);
+  complain(there, 'field not declared in schema');
+  return undefined;
 }
 
 function mergeLists(list: ListShape, sides: Sides, place: Place): JsonValue | undefined {
@@ -131,16 +124,15 @@ function indexItems(
 ): IndexedItems {
   const order: PathElement[] = [];
   const byElement = new Map<PathElement, JsonValue>();
-  const { problems, path } = place;
   for (const [index, item] of items.entries()) {
     const element = itemElement(list, item);
     if (typeof element !== 'string') {
-      problems.push({ path, message: `element ${index}: ${element.why}` });
+      complain(place, `element ${index}: ${element.why}`);
       continue;
     }
     const again = byElement.has(element);
     if (again && !allowDuplicates) {
-      problems.push({ path, message: `duplicate entries for key ${showElement(element)}` });
+      complain(place, `duplicate entries for key ${showElement(element)}`);
       continue;
     }
     byElement.set(element, again ? null : item);
@@ -166,9 +158,8 @@ function interleave(
   const shared = given.order.filter((element) => present.byElement.has(element));
   let nextShared = 0;
   const take = (element: PathElement, left: JsonValue | undefined) => {
-    const path = `${place.path}${showElement(element)}`;
     const right = given.byElement.get(element);
-    const item = mergeAt(type, { left, right }, { problems: place.problems, path });
+    const item = mergeAt(type, { left, right }, below(place, element));
     if (item !== undefined) out.push(item);
   };
   const takeGiven = (element: PathElement) => {

@@ -94,7 +94,20 @@ export function parseElement(text: string): ParsedElement | undefined {
   }
 }
 
+/** Keys read before; item keys come again and again. Emptied when it holds too many. */
+const parsedKeys = new Map<string, readonly (readonly [string, JsonValue])[]>();
+const parsedKeysMax = 20_000;
+
 function parseKeys(text: string): readonly (readonly [string, JsonValue])[] {
+  const known = parsedKeys.get(text);
+  if (known !== undefined) return known;
+  const keys = readKeys(text);
+  if (parsedKeys.size >= parsedKeysMax) parsedKeys.clear();
+  if (text.length <= 200) parsedKeys.set(text, keys);
+  return keys;
+}
+
+function readKeys(text: string): readonly (readonly [string, JsonValue])[] {
   const parsed = JSON.parse(text) as JsonValue;
   if (!isObject(parsed)) throw new Error('expected an object of keys');
   const keys = Object.keys(parsed).map((name) => [name, parsed[name]!] as const);

@@ -1,11 +1,13 @@
-import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { isObject, type JsonValue } from '../../base/json.ts';
 import { itemElement } from './list-items.ts';
-import { showElement } from './path-element.ts';
-import { goPlain, goSyntax, goTypeName, TypedError, type TypedProblem } from './typed-errors.ts';
+import { fieldElement, type PathElement, showElement } from './path-element.ts';
+import { below, complain, type Place, rootPlace } from './place.ts';
+import { goPlain, goSyntax, goTypeName, TypedError } from './typed-errors.ts';
 import {
   fitting,
   type ListShape,
   type MapShape,
+  memberType,
   type ScalarShape,
   type ValueType,
 } from './value-type.ts';
@@ -15,90 +17,77 @@ export interface ValidationOptions {
   readonly allowDuplicates: boolean;
 }
 
-interface Walk extends ValidationOptions {
-  readonly problems: TypedProblem[];
-}
-
 /** Throws a TypedError when a value does not fit its type. */
 export function validateTyped(type: ValueType, value: JsonValue, options: ValidationOptions): void {
-  const walk: Walk = { ...options, problems: [] };
-  validateValue(walk, type, value, '');
-  if (walk.problems.length > 0) throw new TypedError(walk.problems);
+  const place = rootPlace();
+  validateValue(type, value, { ...options, place });
+  if (place.problems.length > 0) throw new TypedError(place.problems);
 }
 
-function validateValue(walk: Walk, type: ValueType, value: JsonValue, path: string): void {
+interface Walk extends ValidationOptions {
+  readonly place: Place;
+}
+
+const into = (walk: Walk, element: PathElement): Walk => ({
+  allowDuplicates: walk.allowDuplicates,
+  place: below(walk.place, element),
+});
+
+function validateValue(type: ValueType, value: JsonValue, walk: Walk): void {
   const { map, scalar, list } = fitting(type, value);
-  if (map !== undefined) validateMap(walk, map, { value, path });
+  if (map !== undefined) validateMap(map, value, walk);
   else if (scalar !== undefined) {
     const why = scalarProblem(scalar, value, '');
-    if (why !== undefined) walk.problems.push({ path, message: why });
-  } else if (list !== undefined) validateList(walk, list, { value, path });
+    if (why !== undefined) complain(walk.place, why);
+  } else if (list !== undefined) validateList(list, value, walk);
 }
 
-interface Place {
-  readonly value: JsonValue;
-  readonly path: string;
-}
-
-function validateMap(walk: Walk, map: MapShape, { value, path }: Place): void {
+function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
   if (value === null) return;
   if (!isObject(value)) {
-    walk.problems.push({ path, message: `expected map, got &{${goPlain(value)}}` });
+    complain(walk.place, `expected map, got &{${goPlain(value)}}`);
     return;
   }
-  validateMembers(walk, map, { object: value, path });
-}
-
-function validateMembers(
-  walk: Walk,
-  map: MapShape,
-  { object, path }: { object: JsonObject; path: string },
-): void {
-  for (const name of Object.keys(object)) {
-    const type = (map.fields.get(name)?.type ?? map.element)?.get();
-    const below = `${path}.${name}`;
+  for (const name of Object.keys(value)) {
+    const type = memberType(map, name);
+    const there = into(walk, fieldElement(name));
     if (type === undefined) {
-      walk.problems.push({ path: below, message: 'field not declared in schema' });
+      complain(there.place, 'field not declared in schema');
       return;
     }
-    const value = object[name];
-    if (value !== undefined) validateValue(walk, type, value, below);
+    const item = value[name];
+    if (item !== undefined) validateValue(type, item, there);
   }
 }
 
-function validateList(walk: Walk, list: ListShape, { value, path }: Place): void {
+function validateList(list: ListShape, value: JsonValue, walk: Walk): void {
   if (value === null) return;
   if (!Array.isArray(value)) {
-    walk.problems.push({ path, message: `expected list, got &{${goPlain(value)}}` });
+    complain(walk.place, `expected list, got &{${goPlain(value)}}`);
+    return;
+  }
+  if (!list.atomic) {
+    validateItems(list, value, walk);
     return;
   }
   const type = list.element.get();
-  if (list.atomic) {
-    for (const [index, item] of value.entries()) {
-      validateValue(walk, type, item, `${path}[${index}]`);
-    }
-    return;
-  }
+  for (const [index, item] of value.entries()) validateValue(type, item, into(walk, `i:${index}`));
+}
+
+function validateItems(list: ListShape, items: readonly JsonValue[], walk: Walk): void {
+  const type = list.element.get();
   const seen = new Set<string>();
-  for (const [index, item] of value.entries()) {
+  for (const [index, item] of items.entries()) {
     const element = itemElement(list, item);
     if (typeof element !== 'string') {
-      walk.problems.push({ path, message: `element ${index}: ${element.why}` });
+      complain(walk.place, `element ${index}: ${element.why}`);
       return;
     }
     if (seen.has(element) && !walk.allowDuplicates) {
-      const message = `duplicate entries for key ${showElement(element)}`;
-      walk.problems.push({ path, message });
+      complain(walk.place, `duplicate entries for key ${showElement(element)}`);
     }
     seen.add(element);
-    if (isObject(item) || Array.isArray(item)) {
-      validateValue(walk, type, item, `${path}${showElement(element)}`);
-    } else if (type.scalar !== undefined) {
-      const why = scalarProblem(type.scalar, item, '');
-      if (why !== undefined) {
-        walk.problems.push({ path: `${path}${showElement(element)}`, message: why });
-      }
-    }
+    validateValue(type, item, into(walk, element));
   }
 }
 
