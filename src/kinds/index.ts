@@ -1,5 +1,7 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import { mutatingWebhookConfiguration } from './admissionregistration/mutating-webhook-configuration.ts';
+import { validatingWebhookConfiguration } from './admissionregistration/validating-webhook-configuration.ts';
 import { controllerRevision } from './apps/controller-revision.ts';
 import { daemonSet } from './apps/daemon-set.ts';
 import { deployment } from './apps/deployment.ts';
@@ -78,6 +80,8 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   csiNode,
   storageClass,
   volumeAttachment,
+  mutatingWebhookConfiguration,
+  validatingWebhookConfiguration,
   priorityClass,
   lease,
   runtimeClass,
