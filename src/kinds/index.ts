@@ -28,6 +28,8 @@ import { service } from './core/service.ts';
 import { serviceAccount } from './core/service-account.ts';
 import { endpointSlice } from './discovery/endpoint-slice.ts';
 import { event } from './events/event.ts';
+import { flowSchema } from './flowcontrol/flow-schema.ts';
+import { priorityLevelConfiguration } from './flowcontrol/priority-level-configuration.ts';
 import { ingress } from './networking/ingress.ts';
 import { ingressClass } from './networking/ingress-class.ts';
 import { networkPolicy } from './networking/network-policy.ts';
@@ -40,6 +42,7 @@ import { roleBinding } from './rbac/role-binding.ts';
 import { priorityClass } from './scheduling/priority-class.ts';
 import { csiDriver } from './storage/csi-driver.ts';
 import { csiNode } from './storage/csi-node.ts';
+import { csiStorageCapacity } from './storage/csi-storage-capacity.ts';
 import { storageClass } from './storage/storage-class.ts';
 import { volumeAttachment } from './storage/volume-attachment.ts';
 
@@ -80,6 +83,9 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   csiNode,
   storageClass,
   volumeAttachment,
+  csiStorageCapacity,
+  flowSchema,
+  priorityLevelConfiguration,
   mutatingWebhookConfiguration,
   validatingWebhookConfiguration,
   priorityClass,

@@ -1,0 +1,88 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
+import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { defineKind, statusSubresource } from '../define.ts';
+import { ensure, fill, objectAt } from '../fill.ts';
+import { dnsSubdomain } from '../name-rules.ts';
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  fill(objectAt(spec, 'exempt'), { nominalConcurrencyShares: 0, lendablePercent: 0 });
+  const limited = objectAt(spec, 'limited');
+  fill(limited, { nominalConcurrencyShares: 30, lendablePercent: 0 });
+  const queuing = objectAt(limited, 'limitResponse', 'queuing');
+  if (queuing === undefined) return;
+  const standard = { queues: 64, handSize: 8, queueLengthLimit: 50 };
+  for (const [name, value] of Object.entries(standard)) {
+    if (queuing[name] === undefined || queuing[name] === 0) queuing[name] = value;
+  }
+}
+
+function validate(object: JsonObject): FieldError[] {
+  const type = textAt(object, 'spec', 'type');
+  const limited = objectAt(object, 'spec', 'limited');
+  if (type === 'Limited') {
+    const detail = 'must not be empty when type is Limited';
+    return limited === undefined ? [required('spec.limited', detail)] : [];
+  }
+  if (type !== 'Exempt') return [notSupported('spec.type', type, ['Exempt', 'Limited'])];
+  if (limited === undefined) return [];
+  return [forbiddenField('spec.limited', 'must be nil if the type is not Limited')];
+}
+
+const limitColumn = (name: string, path: readonly string[], description: string) =>
+  column(name, (object) => String(at(object, 'spec', 'limited', ...path) ?? '<none>'), {
+    description,
+  });
+
+/** PriorityLevelConfiguration: how much of the server a level of requests may use (OPS-3). */
+export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
+  const queuing = (name: string, member: string, description: string) =>
+    limitColumn(name, ['limitResponse', 'queuing', member], description);
+  return defineKind({
+    dialect,
+    facts: 'flowcontrol',
+    kind: 'PriorityLevelConfiguration',
+    resource: 'prioritylevelconfigurations',
+    scope: 'Cluster',
+    versions: [
+      {
+        version: 'v1',
+        defaults: fillDefaults,
+        columns: [
+          nameColumn,
+          column('Type', (object) => textAt(object, 'spec', 'type'), {
+            description: 'Exempt or Limited.',
+          }),
+          limitColumn(
+            'NominalConcurrencyShares',
+            ['nominalConcurrencyShares'],
+            'Share of the whole.',
+          ),
+          queuing('Queues', 'queues', 'Number of queues.'),
+          queuing('HandSize', 'handSize', 'Queues a flow may use.'),
+          queuing('QueueLengthLimit', 'queueLengthLimit', 'Most requests in a queue.'),
+          ageColumn,
+        ],
+      },
+    ],
+    generation: true,
+    strategy: {
+      validateName: dnsSubdomain,
+      hasStatus: true,
+      validateCreate: (_, object) => validate(object),
+      validateUpdate: (context, object) =>
+        context.subresource === 'status' ? [] : validate(object),
+      allowUnconditionalUpdate: false,
+    },
+    subresources: [statusSubresource],
+    example: () => ({
+      apiVersion: `${dialect.group('flowcontrol.apiserver')}/v1`,
+      kind: 'PriorityLevelConfiguration',
+      metadata: { name: 'example' },
+      spec: { type: 'Limited', limited: { limitResponse: { type: 'Queue', queuing: {} } } },
+    }),
+  });
+}
