@@ -7,6 +7,7 @@ const nameLengthMax = 63;
 /** `base` cut to 58 characters, and five random ones of upstream's alphabet (META-1). */
 export function generateName(base: string): string {
   let name = base.slice(0, nameLengthMax - suffixLength);
-  for (let count = 0; count < suffixLength; count += 1) name += alphabet[randomInt(alphabet.length)];
+  for (let count = 0; count < suffixLength; count += 1)
+    name += alphabet[randomInt(alphabet.length)];
   return name;
 }

@@ -1,0 +1,103 @@
+import { type FieldError, forbiddenField, invalid, required } from './field-error.ts';
+import { breaks, labelValue, qualifiedName } from './names.ts';
+import { type LabelOperator, type LabelSelection, selectionOf } from './selectors.ts';
+
+/** The selector that stands in objects (`meta.v1.LabelSelector`). */
+export interface LabelSelector {
+  matchLabels?: { [key: string]: string };
+  matchExpressions?: LabelSelectorRequirement[];
+}
+
+interface LabelSelectorRequirement {
+  key: string;
+  operator: string;
+  values?: string[];
+}
+
+/** Judges a selector at `path`; an absent one is right. */
+export function validateLabelSelector(
+  selector: LabelSelector | undefined,
+  path: string,
+): FieldError[] {
+  if (selector === undefined || selector === null) return [];
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  return [
+    ...Object.keys(matchLabels)
+      .sort()
+      .flatMap((key) => [
+        ...breaks(`${path}.matchLabels`, key, qualifiedName),
+        ...breaks(`${path}.matchLabels[${key}]`, matchLabels[key] ?? '', labelValue),
+      ]),
+    ...matchExpressions.flatMap((requirement, index) =>
+      validateRequirement(requirement, `${path}.matchExpressions[${index}]`),
+    ),
+  ];
+}
+
+function validateRequirement(requirement: LabelSelectorRequirement, path: string): FieldError[] {
+  const { key, operator, values = [] } = requirement;
+  const errors: FieldError[] = [];
+  switch (operator) {
+    case 'In':
+    case 'NotIn':
+      if (values.length === 0) {
+        const detail = "must be specified when `operator` is 'In' or 'NotIn'";
+        errors.push(required(`${path}.values`, detail));
+      }
+      break;
+    case 'Exists':
+    case 'DoesNotExist':
+      if (values.length > 0) {
+        const detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+        errors.push(forbiddenField(`${path}.values`, detail));
+      }
+      break;
+    default:
+      errors.push(invalid(`${path}.operator`, operator ?? '', 'not a valid selector operator'));
+  }
+  return [
+    ...errors,
+    ...breaks(`${path}.key`, key ?? '', qualifiedName),
+    ...values.flatMap((value, index) => breaks(`${path}.values[${index}]`, value, labelValue)),
+  ];
+}
+
+/** A selector that selects everything: neither labels nor expressions. */
+export function isEmptySelector(selector: LabelSelector | undefined): boolean {
+  const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
+  return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
+}
+
+const operators: Readonly<Record<string, LabelOperator>> = {
+  In: 'in',
+  NotIn: 'notin',
+  Exists: 'exists',
+  DoesNotExist: '!',
+};
+
+/**
+ * The predicate of a valid selector. An empty one selects everything; whether an absent one selects
+ * everything or nothing is each field's own affair, so that is the caller's to say.
+ */
+export function compileLabelSelector(selector: LabelSelector): LabelSelection {
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  return selectionOf([
+    ...Object.entries(matchLabels).map(([key, value]) => ({
+      key,
+      operator: '=' as const,
+      values: [value],
+    })),
+    ...matchExpressions.flatMap(({ key, operator, values = [] }) => {
+      const known = Object.hasOwn(operators, operator) ? operators[operator] : undefined;
+      return known === undefined ? [] : [{ key, operator: known, values }];
+    }),
+  ]);
+}
+
+/** Whether an object's labels match; an absent selector selects everything. */
+export function selects(
+  selector: LabelSelector | undefined,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  return compileLabelSelector(selector ?? {}).matches(labels);
+}

@@ -1,0 +1,145 @@
+import { type FieldError, invalid } from './field-error.ts';
+
+/**
+ * Rules for names. Each gives upstream's messages for what is wrong, none when the value is right.
+ */
+export type NameRule = (value: string) => readonly string[];
+
+const maxLength = (length: number) => `must be no more than ${length} characters`;
+
+function pattern(message: string, regex: string, ...examples: readonly string[]): string {
+  const list = examples.map((example) => `'${example}', `).join(' or ');
+  return `${message} (e.g. ${list}regex used for validation is '${regex}')`;
+}
+
+const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const isSubdomain = (value: string) => value.split('.').every((part) => label.test(part));
+const labelFormat = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+const subdomainFormat = `${labelFormat}(\\.${labelFormat})*`;
+
+/** A DNS-1123 subdomain: most objects' names. */
+export const dnsSubdomain: NameRule = (value) => {
+  const messages = value.length > 253 ? [maxLength(253)] : [];
+  if (!isSubdomain(value)) {
+    const text =
+      "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
+    messages.push(pattern(text, subdomainFormat, 'example.com'));
+  }
+  return messages;
+};
+
+/** A DNS-1123 label: namespaces, container and volume names. */
+export const dnsLabel: NameRule = (value) => {
+  const messages = value.length > 63 ? [maxLength(63)] : [];
+  if (label.test(value)) return messages;
+  if (isSubdomain(value)) return [...messages, 'must not contain dots'];
+  const text =
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character";
+  return [...messages, pattern(text, labelFormat, 'my-name', '123-abc')];
+};
+
+/** A DNS-1035 label: services. */
+export const dns1035Label: NameRule = (value) => {
+  const messages = value.length > 63 ? [maxLength(63)] : [];
+  if (/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(value)) return messages;
+  const text =
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character";
+  return [...messages, pattern(text, '[a-z]([-a-z0-9]*[a-z0-9])?', 'my-name', 'abc-123')];
+};
+
+const qualifiedPart = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
+const qualifiedFormat = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
+const qualifiedText =
+  "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const qualifiedPattern = pattern(qualifiedText, qualifiedFormat, 'MyName', 'my.name', '123-abc');
+
+/** `name` or `domain/name`: label keys, resource names, controllers. */
+export const qualifiedName: NameRule = (value) => {
+  const parts = value.split('/');
+  if (parts.length > 2) {
+    return [
+      `a qualified name ${qualifiedPattern} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+    ];
+  }
+  const messages: string[] = [];
+  const name = parts.at(-1) ?? '';
+  const [prefix] = parts;
+  if (parts.length === 2 && prefix !== undefined) {
+    if (prefix === '') messages.push('prefix part must be non-empty');
+    else messages.push(...dnsSubdomain(prefix).map((message) => `prefix part ${message}`));
+  }
+  if (name === '') messages.push('name part must be non-empty');
+  else if (name.length > 63) messages.push(`name part ${maxLength(63)}`);
+  if (!qualifiedPart.test(name)) messages.push(`name part ${qualifiedPattern}`);
+  return messages;
+};
+
+/** A label's value; empty is one. */
+export const labelValue: NameRule = (value) => {
+  const messages = value.length > 63 ? [maxLength(63)] : [];
+  if (value === '' || qualifiedPart.test(value)) return messages;
+  const text =
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+  return [...messages, pattern(text, `(${qualifiedFormat})?`, 'MyValue', 'my_value', '12345')];
+};
+
+function parentDirectory(value: string): readonly string[] {
+  if (value === '.') return ["must not be '.'"];
+  if (value === '..') return ["must not be '..'"];
+  return value.startsWith('..') ? ["must not start with '..'"] : [];
+}
+
+/** A key of a ConfigMap's or Secret's data. */
+export const configMapKey: NameRule = (value) => {
+  const messages = value.length > 253 ? [maxLength(253)] : [];
+  if (!/^[-._a-zA-Z0-9]+$/.test(value)) {
+    const text = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'";
+    messages.push(pattern(text, '[-._a-zA-Z0-9]+', 'key.name', 'KEY_NAME', 'key-name'));
+  }
+  return [...messages, ...parentDirectory(value)];
+};
+
+/** An environment variable's name, relaxed as of 1.32's default. */
+export const environmentName: NameRule = (value) => {
+  const messages: string[] = [];
+  if (value === '') messages.push('environment variable name must be non-empty');
+  if (!/^[\x20-\x3c\x3e-\x7e]*$/.test(value)) {
+    messages.push(
+      "a valid environment variable name must consist only of printable ASCII characters other than '='",
+    );
+  }
+  return messages;
+};
+
+/** The name of a container's or service's port (IANA service name). */
+export const portName: NameRule = (value) => {
+  const messages: string[] = [];
+  if (value.length > 15) messages.push(maxLength(15));
+  if (!/^[-a-z0-9]+$/.test(value)) {
+    messages.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)');
+  }
+  if (!/[a-z]/.test(value)) messages.push('must contain at least one letter (a-z)');
+  if (value.includes('--')) messages.push('must not contain consecutive hyphens');
+  if (value.startsWith('-') || value.endsWith('-')) {
+    messages.push('must not begin or end with a hyphen');
+  }
+  return messages;
+};
+
+/** A name that may stand in a URL path: RBAC's. */
+export const pathSegment: NameRule = (value) => {
+  if (value === '.' || value === '..') return [`may not be '${value}'`];
+  return ['/', '%']
+    .filter((character) => value.includes(character))
+    .map((character) => `may not contain '${character}'`);
+};
+
+/** A whole number within bounds, both included. */
+export function inRange(value: number, low: number, high: number): readonly string[] {
+  return value >= low && value <= high ? [] : [`must be between ${low} and ${high}, inclusive`];
+}
+
+/** The field errors of a value that breaks a rule. */
+export function breaks(field: string, value: string, rule: NameRule): FieldError[] {
+  return rule(value).map((message) => invalid(field, value, message));
+}

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest';
+import { parseFieldSelector, parseLabelSelector } from './selectors.ts';
+
+const selects = (selector: string, labels: Record<string, string>) =>
+  parseLabelSelector(selector).matches(labels);
+
+function complaint(read: () => unknown): string {
+  try {
+    read();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return '';
+}
+const labelComplaint = (selector: string) => complaint(() => parseLabelSelector(selector));
+
+describe('label selectors', () => {
+  test.each([
+    ['', {}, true],
+    ['x=a', { x: 'a' }, true],
+    ['x==a', { x: 'b' }, false],
+    ['x!=a', {}, true],
+    ['x!=a', { x: 'a' }, false],
+    ['x in (a,b)', { x: 'b' }, true],
+    ['x in (a,b)', {}, false],
+    ['x notin (a,b)', {}, true],
+    ['x notin (a,b)', { x: 'a' }, false],
+    ['x in ()', { x: '' }, true],
+    ['x in (,a)', { x: '' }, true],
+    ['x in (a,,b)', { x: '' }, true],
+    ['x in (a,)', { x: '' }, true],
+    ['x', { x: '' }, true],
+    ['x', {}, false],
+    ['!x', {}, true],
+    ['! x', { x: '' }, false],
+    ['x=', { x: '' }, true],
+    ['x=,y', { x: '', y: '1' }, true],
+    ['x>1', { x: '10' }, true],
+    ['x<1', { x: '-3' }, true],
+    ['x>1', { x: 'ten' }, false],
+    ['x>1', {}, false],
+    ['x>9223372036854775806', { x: '9223372036854775807' }, true],
+    ['in in (in,notin)', { in: 'notin' }, true],
+    ['in', { in: '' }, true],
+    ['example.com/a=b', { 'example.com/a': 'b' }, true],
+    ['\tx = a ,\n y', { x: 'a', y: '' }, true],
+    ['constructor', {}, false],
+    ['toString!=x', {}, true],
+  ])('%j on %j is %j', (selector, labels, expected) => {
+    expect(selects(selector, labels)).toBe(expected);
+  });
+
+  test('no labels at all are none', () => {
+    expect(parseLabelSelector('!x').matches(undefined)).toBe(true);
+    expect(parseLabelSelector('x,y').matches(undefined)).toBe(false);
+  });
+
+  test('requirements come in the order of keys', () => {
+    expect(parseLabelSelector('b notin (z,y,z),!a').requirements).toEqual([
+      { key: 'a', operator: '!', values: [] },
+      { key: 'b', operator: 'notin', values: ['y', 'z'] },
+    ]);
+  });
+
+  test.each([
+    [',', "found ',', expected: !, identifier, or 'end of string'"],
+    ['x,', "found '', expected: identifier after ','"],
+    ['x a', "unable to parse requirement: found 'a', expected: in, notin, =, ==, !=, gt, lt"],
+    ['!x=a', "found '=', expected: ',' or 'end of string'"],
+    ['x=a b', "found 'b', expected: ',' or 'end of string'"],
+    ['!', "unable to parse requirement: found '', expected: identifier"],
+    ['x==!', "unable to parse requirement: found '!', expected: identifier"],
+    ['x===a', "unable to parse requirement: found '=', expected: identifier"],
+    ['x in', "unable to parse requirement: found '' expected: '('"],
+    ['x in (', "unable to parse requirement: found '', expected: ',', ')' or identifier"],
+    ['x in (a', "unable to parse requirement: found '', expected: ',' or ')'"],
+    ['x in (a,=', "unable to parse requirement: found '=', expected: ',', or identifier"],
+  ])('%j: %s', (selector, message) => {
+    expect(labelComplaint(selector)).toBe(message);
+  });
+
+  test('keys and values follow the rules of labels', () => {
+    expect(labelComplaint('-x')).toMatch(
+      /^unable to parse requirement: <nil>: Invalid value: "-x": name part must consist of /,
+    );
+    expect(labelComplaint('x=-a')).toMatch(
+      /^unable to parse requirement: values\[0\]\[x\]: Invalid value: "-a": a valid label must be /,
+    );
+    expect(labelComplaint('x>a')).toBe(
+      'unable to parse requirement: values[0]: Invalid value: "a": ' +
+        "for 'Gt', 'Lt' operators, the value must be an integer",
+    );
+  });
+});
+
+describe('field selectors', () => {
+  test('terms come sorted, without empty ones and without escapes', () => {
+    expect(parseFieldSelector('b!=1,,a==x\\,y\\=z\\\\,c=')).toEqual([
+      { label: 'a', operator: '=', value: 'x,y=z\\' },
+      { label: 'b', operator: '!=', value: '1' },
+      { label: 'c', operator: '=', value: '' },
+    ]);
+    expect(parseFieldSelector('')).toEqual([]);
+  });
+
+  test.each([
+    ['a,b=c', "invalid selector: 'a,b=c'; can't understand 'a'"],
+    ['a=b=c', 'invalid field selector: unescaped character in value: 61'],
+    ['a=\\x', 'invalid field selector: invalid escape sequence: \\x'],
+    ['a=b\\', 'invalid field selector: invalid escape sequence: \\'],
+  ])('%j: %s', (selector, message) => {
+    expect(complaint(() => parseFieldSelector(selector))).toBe(message);
+  });
+});

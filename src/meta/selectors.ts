@@ -1,0 +1,336 @@
+import { labelValue, qualifiedName } from './names.ts';
+import { badRequest } from './status.ts';
+
+/**
+ * The selectors of a query: `labelSelector` and `fieldSelector` (API-13).
+ *
+ *     parseLabelSelector('a in (x, y),!b').matches({ a: 'x' })     true
+ *     parseFieldSelector('metadata.name=web,type!=Opaque')         [{ label, operator, value }, …]
+ *
+ * Both throw upstream's 400 for text they can't read. Which field labels a kind knows, and what
+ * they stand for, is not judged here.
+ */
+
+/** What labels look like to a selector. Values of another type than text never match. */
+export type LabelSet = Readonly<Record<string, string>>;
+
+export type LabelOperator = '=' | '==' | '!=' | 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt';
+
+/** One condition on one label. `values` is sorted, without doubles, and fits the operator. */
+export interface LabelRequirement {
+  readonly key: string;
+  readonly operator: LabelOperator;
+  readonly values: readonly string[];
+}
+
+/** A selector of labels; objects without labels are given as undefined. */
+export interface LabelSelection {
+  /** In the order of keys; none when the selector selects everything. */
+  readonly requirements: readonly LabelRequirement[];
+  readonly matches: (labels: LabelSet | undefined) => boolean;
+}
+
+/** One condition of a field selector: the field equals the value (`=`, `==`) or does not (`!=`). */
+export interface FieldRequirement {
+  /** As the user wrote it: `metadata.name`, `spec.nodeName`. */
+  readonly label: string;
+  readonly operator: '=' | '!=';
+  /** Without its escapes. */
+  readonly value: string;
+}
+
+/** Reads a `labelSelector`; empty text selects everything. Throws 400. */
+export function parseLabelSelector(text: string): LabelSelection {
+  const requirements = new LabelParser(scan(text)).parse();
+  requirements.sort((one, other) => byteOrder(one.key, other.key));
+  return selectionOf(requirements);
+}
+
+/** The selection that demands all of `requirements`. */
+export function selectionOf(requirements: readonly LabelRequirement[]): LabelSelection {
+  const predicates = requirements.map(predicateOf);
+  const [first, second] = predicates;
+  const none: LabelSet = {};
+  if (first === undefined) return { requirements, matches: () => true };
+  if (second === undefined) return { requirements, matches: (labels = none) => first(labels) };
+  return {
+    requirements,
+    matches: (labels = none) => predicates.every((predicate) => predicate(labels)),
+  };
+}
+
+type LabelPredicate = (labels: LabelSet) => boolean;
+
+function predicateOf(requirement: LabelRequirement): LabelPredicate {
+  const { key, values } = requirement;
+  const [value = ''] = values;
+  const has = (labels: LabelSet) => Object.hasOwn(labels, key);
+  const known = new Set(values);
+  const listed = (labels: LabelSet) => has(labels) && known.has(labels[key] as string);
+  switch (requirement.operator) {
+    case '=':
+    case '==':
+      return (labels) => has(labels) && labels[key] === value;
+    case '!=':
+      return (labels) => !has(labels) || labels[key] !== value;
+    case 'in':
+      return listed;
+    case 'notin':
+      return (labels) => !listed(labels);
+    case 'exists':
+      return has;
+    case '!':
+      return (labels) => !has(labels);
+    case 'gt':
+    case 'lt':
+      return comparison(requirement, value);
+  }
+}
+
+function comparison({ key, operator }: LabelRequirement, value: string): LabelPredicate {
+  const bound = parseInt64(value);
+  return (labels) => {
+    const actual = Object.hasOwn(labels, key) ? parseInt64(labels[key] as string) : undefined;
+    if (actual === undefined || bound === undefined) return false;
+    return operator === 'gt' ? actual > bound : actual < bound;
+  };
+}
+
+/** Go's 64-bit integer in decimal; undefined for anything else. */
+function parseInt64(text: string): bigint | undefined {
+  if (!/^[+-]?\d{1,63}$/.test(text)) return undefined;
+  const value = BigInt(text.startsWith('+') ? text.slice(1) : text);
+  return BigInt.asIntN(64, value) === value ? value : undefined;
+}
+
+function byteOrder(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}
+
+const symbols = ['==', '!=', '=', '!', ',', '(', ')', '>', '<'] as const;
+type Kind = (typeof symbols)[number] | 'in' | 'notin' | 'identifier' | 'end';
+interface Token {
+  readonly kind: Kind;
+  readonly text: string;
+}
+
+const blank = /[ \t\r\n]*/y;
+const word = /[^ \t\r\n=!(),<>\0]+/y;
+
+function scan(text: string): Token[] {
+  const tokens: Token[] = [];
+  let at = 0;
+  for (;;) {
+    blank.lastIndex = at;
+    blank.exec(text);
+    at = blank.lastIndex;
+    const symbol = symbols.find((one) => text.startsWith(one, at));
+    word.lastIndex = at;
+    const found = symbol ?? word.exec(text)?.[0];
+    if (found === undefined) break;
+    const keyword = found === 'in' || found === 'notin' ? found : 'identifier';
+    tokens.push({ kind: symbol ?? keyword, text: found });
+    at += found.length;
+  }
+  return [...tokens, { kind: 'end', text: '' }];
+}
+
+const binaryOperators: Readonly<Partial<Record<Kind, LabelOperator>>> = {
+  in: 'in',
+  notin: 'notin',
+  '=': '=',
+  '==': '==',
+  '!=': '!=',
+  '>': 'gt',
+  '<': 'lt',
+};
+const endToken: Token = { kind: 'end', text: '' };
+
+/** A complaint about one requirement, still to be framed. */
+const inRequirement = (why: string) => badRequest(`unable to parse requirement: ${why}`);
+
+/** Reads tokens downward as upstream does, so that the first complaint is the same. */
+class LabelParser {
+  readonly #tokens: readonly Token[];
+  #at = 0;
+
+  constructor(tokens: readonly Token[]) {
+    this.#tokens = tokens;
+  }
+
+  parse(): LabelRequirement[] {
+    const requirements: LabelRequirement[] = [];
+    if (this.#peek().kind === 'end') return requirements;
+    const start = this.#peek();
+    if (start.kind !== 'identifier' && start.kind !== '!') {
+      throw badRequest(`found '${start.text}', expected: !, identifier, or 'end of string'`);
+    }
+    for (;;) {
+      requirements.push(this.#requirement());
+      const token = this.#take();
+      if (token.kind === 'end') return requirements;
+      if (token.kind !== ',') {
+        throw badRequest(`found '${token.text}', expected: ',' or 'end of string'`);
+      }
+      const next = this.#peek();
+      if (next.kind !== 'identifier' && next.kind !== '!') {
+        throw badRequest(`found '${next.text}', expected: identifier after ','`);
+      }
+    }
+  }
+
+  /** The next token where a value or key may stand: there `in` and `notin` are plain words. */
+  #peek(): Token {
+    const token = this.#tokens[this.#at] ?? endToken;
+    return token.kind === 'in' || token.kind === 'notin'
+      ? { kind: 'identifier', text: token.text }
+      : token;
+  }
+
+  #take(): Token {
+    const token = this.#peek();
+    this.#at += 1;
+    return token;
+  }
+
+  #requirement(): LabelRequirement {
+    let token = this.#take();
+    const isAbsence = token.kind === '!';
+    if (isAbsence) token = this.#take();
+    if (token.kind !== 'identifier') {
+      throw inRequirement(`found '${token.text}', expected: identifier`);
+    }
+    const key = token.text;
+    const complaints = qualifiedName(key);
+    if (complaints.length > 0) throw inRequirement(invalidText('<nil>', key, complaints));
+    if (isAbsence) return { key, operator: '!', values: [] };
+    const next = this.#peek().kind;
+    if (next === 'end' || next === ',') return { key, operator: 'exists', values: [] };
+    const operator = this.#operator();
+    const isSet = operator === 'in' || operator === 'notin';
+    const values = isSet ? this.#values() : [this.#exactValue()];
+    return checked({ key, operator, values });
+  }
+
+  #operator(): LabelOperator {
+    const token = this.#tokens[this.#at] ?? endToken;
+    this.#at += 1;
+    const operator = binaryOperators[token.kind];
+    if (operator === undefined) {
+      const operators = Object.values(binaryOperators).join(', ');
+      throw inRequirement(`found '${token.text}', expected: ${operators}`);
+    }
+    return operator;
+  }
+
+  #exactValue(): string {
+    const next = this.#peek().kind;
+    if (next === 'end' || next === ',') return '';
+    const token = this.#take();
+    if (token.kind === 'identifier') return token.text;
+    throw inRequirement(`found '${token.text}', expected: identifier`);
+  }
+
+  #values(): string[] {
+    const open = this.#take();
+    if (open.kind !== '(') throw inRequirement(`found '${open.text}' expected: '('`);
+    const token = this.#peek();
+    if (token.kind === ')') {
+      this.#at += 1;
+      return [''];
+    }
+    if (token.kind !== 'identifier' && token.kind !== ',') {
+      throw inRequirement(`found '${token.text}', expected: ',', ')' or identifier`);
+    }
+    const values = this.#valueList();
+    this.#at += 1;
+    return [...values].sort(byteOrder);
+  }
+
+  /** Values up to the closing parenthesis; nothing between two commas is the empty value. */
+  #valueList(): Set<string> {
+    const values = new Set<string>();
+    for (;;) {
+      const token = this.#take();
+      const next = this.#peek();
+      if (token.kind === 'identifier') {
+        values.add(token.text);
+        if (next.kind === ')') return values;
+        if (next.kind !== ',') {
+          throw inRequirement(`found '${next.text}', expected: ',' or ')'`);
+        }
+      } else if (token.kind === ',') {
+        if (values.size === 0 || next.kind === ')' || next.kind === ',') values.add('');
+        if (next.kind === ')') return values;
+      } else {
+        throw inRequirement(`found '${token.text}', expected: ',', or identifier`);
+      }
+    }
+  }
+}
+
+const invalidText = (path: string, value: string, complaints: readonly string[]) =>
+  `${path}: Invalid value: ${JSON.stringify(value)}: ${complaints.join('; ')}`;
+
+function checked(requirement: LabelRequirement): LabelRequirement {
+  const { key, operator, values } = requirement;
+  const complaints: string[] = [];
+  if (operator === 'gt' || operator === 'lt') {
+    const why = "for 'Gt', 'Lt' operators, the value must be an integer";
+    values.forEach((value, index) => {
+      if (parseInt64(value) !== undefined) return;
+      complaints.push(invalidText(`values[${index}]`, value, [why]));
+    });
+  }
+  values.forEach((value, index) => {
+    const wrong = labelValue(value);
+    if (wrong.length > 0) complaints.push(invalidText(`values[${index}][${key}]`, value, wrong));
+  });
+  const unique = [...new Set(complaints)];
+  if (unique.length === 0) return requirement;
+  throw inRequirement(unique.length === 1 ? (unique[0] as string) : `[${unique.join(', ')}]`);
+}
+
+/**
+ * Reads a `fieldSelector`: terms with commas between, each `label=value`, `==` or `!=`; `\\`, `\,`
+ * and `\=` in a value stand for the plain character. Empty terms count for nothing. Throws 400.
+ */
+export function parseFieldSelector(text: string): FieldRequirement[] {
+  const terms = splitTerms(text).filter((term) => term !== '');
+  return terms.sort(byteOrder).map((term) => fieldRequirement(term, text));
+}
+
+function fieldRequirement(term: string, selector: string): FieldRequirement {
+  const found = /!=|==|=/.exec(term);
+  if (found === null) {
+    throw badRequest(`invalid selector: '${selector}'; can't understand '${term}'`);
+  }
+  const [operator] = found;
+  const value = unescapeValue(term.slice(found.index + operator.length));
+  return { label: term.slice(0, found.index), operator: operator === '!=' ? '!=' : '=', value };
+}
+
+function splitTerms(text: string): string[] {
+  const terms: string[] = [];
+  let start = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    if (text[at] === '\\') at += 1;
+    else if (text[at] === ',') {
+      terms.push(text.slice(start, at));
+      start = at + 1;
+    }
+  }
+  return [...terms, text.slice(start)];
+}
+
+function unescapeValue(text: string): string {
+  if (!/[\\,=]/.test(text)) return text;
+  return text.replace(/\\([\s\S]?)|[,=]/gu, (matched: string, escaped: string | undefined) => {
+    if (escaped === undefined) {
+      const code = matched.codePointAt(0);
+      throw badRequest(`invalid field selector: unescaped character in value: ${code}`);
+    }
+    if (escaped === '\\' || escaped === ',' || escaped === '=') return escaped;
+    throw badRequest(`invalid field selector: invalid escape sequence: ${matched}`);
+  });
+}
