@@ -72,9 +72,23 @@ function listCheck(schema: Schema): Check | undefined {
   };
 }
 
+/** Equal for equal values only: a scalar itself, a text for the rest. */
+type Identity = string | number | bigint | boolean | undefined;
+
+function identity(value: JsonValue): Identity {
+  if (typeof value === 'string') return `"${value}`;
+  return typeof value === 'object' ? canonical(value) : value;
+}
+
+function keyIdentity(item: JsonValue, keys: readonly string[]): Identity {
+  if (keys.length !== 1) return canonical(keysOf(item, keys));
+  const value = isObject(item) ? member(item, keys[0] ?? '') : undefined;
+  return value === undefined ? undefined : identity(value);
+}
+
 /** Indexes at which a value stands for the second time. */
-function repeated(values: readonly string[]): number[] {
-  const counts = new Map<string, number>();
+function repeated(values: readonly Identity[]): number[] {
+  const counts = new Map<Identity, number>();
   const indexes: number[] = [];
   values.forEach((value, index) => {
     const count = (counts.get(value) ?? 0) + 1;
@@ -86,7 +100,7 @@ function repeated(values: readonly string[]): number[] {
 
 function checkSet(list: JsonArray, path: string, errors: FieldError[]): void {
   if (list.length < 2) return;
-  for (const index of repeated(list.map(canonical))) {
+  for (const index of repeated(list.map(identity))) {
     errors.push(duplicate(indexPath(path, index), list[index]));
   }
 }
@@ -102,9 +116,9 @@ function checkMap(
     return;
   }
   if (list.length < 2) return;
-  const keys = list.map((item) => keysOf(item, at.keys));
-  for (const index of repeated(keys.map(canonical))) {
-    at.errors.push(duplicate(indexPath(at.path, index), keys[index]));
+  for (const index of repeated(list.map((item) => keyIdentity(item, at.keys)))) {
+    const keys = keysOf(list[index] as JsonValue, at.keys);
+    at.errors.push(duplicate(indexPath(at.path, index), keys));
   }
 }
 

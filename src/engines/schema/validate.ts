@@ -57,11 +57,17 @@ export function validate(schema: Schema): Validator {
   if (known !== undefined) return known;
   const check = compile(nodeOfSchema(at));
   const validator: Validator = (value, options) => {
-    const result = newResult();
+    let result = newResult();
+    check(value, { path: '', pair: undefined }, result);
+    if (result.errors.length === 0) return none;
     const old = options?.old;
-    const pair = old === undefined ? undefined : correlate({ old, value, schema: at });
-    check(value, { path: '', pair }, result);
-    if (result.errors.length === 0 || (pair !== undefined && isUnchanged(pair))) return none;
+    if (old !== undefined) {
+      // Only now is it worth pairing the values: most updates are right as they stand.
+      const pair = correlate({ old, value, schema: at });
+      if (isUnchanged(pair)) return none;
+      result = newResult();
+      check(value, { path: '', pair }, result);
+    }
     const prefix = options?.prefix;
     return prefix === undefined ? result.errors : result.errors.map((one) => under(prefix, one));
   };
