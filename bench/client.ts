@@ -123,7 +123,10 @@ export function http1Client(target: LoadTarget): LoadClient {
   };
 }
 
-function collector(): { add: (chunk: Buffer) => void; done: () => { bytes: number; body: Buffer } } {
+function collector(): {
+  add: (chunk: Buffer) => void;
+  done: () => { bytes: number; body: Buffer };
+} {
   const chunks: Buffer[] = [];
   let bytes = 0;
   return {

@@ -284,7 +284,17 @@ function machine(): string {
 }
 
 const columns = [54, 4, 4, 10, 9, 9, 11, 8, 7];
-const header = line(['what', 'http', 'cl', 'per s', 'p50 ms', 'p99 ms', 'CPU ms/op', 'MB/s', 'RSS']);
+const header = line([
+  'what',
+  'http',
+  'cl',
+  'per s',
+  'p50 ms',
+  'p99 ms',
+  'CPU ms/op',
+  'MB/s',
+  'RSS',
+]);
 
 function line(cells: readonly string[]): string {
   const pad = (cell: string, index: number) =>

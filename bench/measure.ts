@@ -54,7 +54,8 @@ export async function measure(options: {
   const loop = async (client: number) => {
     while (next < max && performance.now() < end) {
       const before = performance.now();
-      bytes += await operation(next++, client);
+      const received = await operation(next++, client);
+      bytes += received;
       latencies.push(performance.now() - before);
     }
   };

@@ -12,14 +12,15 @@ export interface TokenEntry {
 
 interface Remembered {
   readonly header: string;
-  readonly user: UserInfo;
+  /** Undefined when the token is none of ours. */
+  readonly user: UserInfo | undefined;
 }
 
 /**
  * Authenticates bearer tokens from a fixed list; the last entry of a token counts. Tokens are kept
  * and looked up as HMACs under a key of this process, so the time a lookup takes says nothing about
- * how near a guess is. A connection remembers its last accepted header, which makes a request after
- * the first a string comparison.
+ * how near a guess is. A connection remembers its last header and what came of it, which makes a
+ * request after the first a string comparison with what the same client sent before.
  */
 export function createStaticTokenAuthenticator(options: {
   readonly name: string;
@@ -33,6 +34,14 @@ export function createStaticTokenAuthenticator(options: {
     users.set(hashed.toString('base64'), { digest: hashed, user });
   }
   const memoKey = Symbol(options.name);
+  // One for all: with several authenticators most tokens are foreign to the first, and a stack
+  // trace for each of them would be a good part of a request's cost.
+  const unknownToken = new InvalidBearerToken();
+  const lookUp = (token: string): UserInfo | undefined => {
+    const hashed = digest(token);
+    const found = users.get(hashed.toString('base64'));
+    return found !== undefined && timingSafeEqual(found.digest, hashed) ? found.user : undefined;
+  };
 
   return {
     name: options.name,
@@ -40,17 +49,15 @@ export function createStaticTokenAuthenticator(options: {
       const header = exchange.header('authorization');
       if (header === undefined) return undefined;
       const memo = exchange.connection.memo;
-      const last = memo.get(memoKey) as Remembered | undefined;
-      if (last !== undefined && last.header === header) return last.user;
-      const token = parseBearer(header);
-      if (token === undefined) return undefined;
-      const hashed = digest(token);
-      const found = users.get(hashed.toString('base64'));
-      if (found === undefined || !timingSafeEqual(found.digest, hashed)) {
-        throw new InvalidBearerToken();
+      let last = memo.get(memoKey) as Remembered | undefined;
+      if (last === undefined || last.header !== header) {
+        const token = parseBearer(header);
+        if (token === undefined) return undefined;
+        last = { header, user: lookUp(token) };
+        memo.set(memoKey, last);
       }
-      memo.set(memoKey, { header, user: found.user } satisfies Remembered);
-      return found.user;
+      if (last.user === undefined) throw unknownToken;
+      return last.user;
     },
   };
 }

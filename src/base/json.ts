@@ -35,6 +35,19 @@ export function member(target: JsonObject, name: string): JsonValue | undefined 
   return Object.hasOwn(target, name) ? target[name] : undefined;
 }
 
+/** A deep copy; several times quicker than `structuredClone`, which JSON values have no need of. */
+export function cloneJson<T extends JsonValue>(value: T): T;
+export function cloneJson(value: JsonValue): JsonValue {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => cloneJson(item));
+  const copy: JsonObject = {};
+  for (const name of Object.keys(value)) {
+    const held = value[name];
+    if (held !== undefined) setMember(copy, name, cloneJson(held));
+  }
+  return copy;
+}
+
 /** Deep equality of JSON values; the order of members does not count, absent and undefined are one. */
 export function jsonEqual(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
   if (one === other) return true;

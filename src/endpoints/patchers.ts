@@ -1,13 +1,12 @@
-import { isObject, type JsonValue } from '../base/json.ts';
-import { decodeJson, JsonError } from '../codec/json.ts';
+import { cloneJson, isObject, type JsonValue } from '../base/json.ts';
+import { decodeJson, encodeJson, JsonError } from '../codec/json.ts';
 import { applyJsonPatch, parseJsonPatch } from '../engines/patch/json-patch.ts';
 import { applyMergePatch } from '../engines/patch/merge-patch.ts';
 import { PatchError } from '../engines/patch/patch-error.ts';
 import { StrategicMergeError } from '../engines/patch/strategic-error.ts';
 import { strategicMerge } from '../engines/patch/strategic-merge.ts';
-import { encodeJson } from '../codec/json.ts';
-import { badRequest, invalidObject, StatusError } from '../meta/status.ts';
 import { invalid } from '../meta/field-error.ts';
+import { badRequest, invalidObject, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { FieldValidation } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
@@ -37,7 +36,7 @@ export function patcherFor(
   return (current) => {
     const patched = asStatusError(() => change(current));
     if (!isObject(patched)) throw refused(patched, 'the patched document is not an object');
-    const shown = structuredClone(patched);
+    const shown = cloneJson(patched);
     const complaints = new Complaints();
     for (const path of duplicates) complaints.duplicate(path, ofPatch);
     const fail = (message: string) => refused(shown, message);

@@ -1,3 +1,4 @@
+import { cloneJson } from '../base/json.ts';
 import { updateObject } from '../registry/update.ts';
 import type { WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
@@ -14,7 +15,8 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
   const { entry, created } = await updateObject(call.context.registry, {
     target,
     context: writeContext(call, options),
-    transform: () => structuredClone(object),
+    transform: () => cloneJson(object),
+    replaces: true,
     record: true,
     onAbsent: mayCreate ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),

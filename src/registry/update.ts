@@ -12,10 +12,19 @@ import {
   entryOf,
   fromStorage,
   indexOf,
+  objectIn,
   objectKey,
+  servesStoredForm,
   toStorage,
 } from './object-codec.ts';
-import { checkPathAgreement, checkResourceVersion, checkUid, fillSystemFields, keepSystemFields, preconditionFailed } from './object-meta.ts';
+import {
+  checkPathAgreement,
+  checkResourceVersion,
+  checkUid,
+  fillSystemFields,
+  keepSystemFields,
+  preconditionFailed,
+} from './object-meta.ts';
 import { groupResourceOf, type Registry, storing } from './registry.ts';
 import { validateChange } from './validate.ts';
 
@@ -30,6 +39,8 @@ export interface UpdateRequest {
    * is false when the transform has recorded them itself (apply).
    */
   readonly transform: Transform;
+  /** The transform only asks whether there is an object: it is spared a copy to work on. */
+  readonly replaces?: boolean;
   readonly record: boolean;
   /** What to do when the object is absent: `create` it (PUT where allowed, apply), or 404. */
   readonly onAbsent: 'create' | 'refuse';
@@ -87,7 +98,8 @@ function prepareInserted(
 ): void {
   const { request, object, nowMs } = options;
   const uid = object.metadata.uid ?? '';
-  if (uid !== '') throw preconditionFailed(request.target, { wanted: uid, actual: '', what: 'UID' });
+  if (uid !== '')
+    throw preconditionFailed(request.target, { wanted: uid, actual: '', what: 'UID' });
   delete object.metadata.resourceVersion;
   fillSystemFields(object, nowMs);
   if (!request.record) return;
@@ -109,8 +121,12 @@ async function attemptUpdate(
   const { def, version } = target;
   const nowMs = registry.clock.now();
   const old = decodeEntry(current);
-  const live = fromStorage(def, version, decodeEntry(current));
-  const object = await request.transform(fromStorage(def, version, decodeEntry(current)), attempt);
+  // Neither is changed from here on, so one decoded form serves as both where they are the same.
+  const live = servesStoredForm(def, version)
+    ? old
+    : fromStorage(def, version, decodeEntry(current));
+  const base = request.replaces === true ? live : objectIn(def, version, current);
+  const object = await request.transform(base, attempt);
   checkPathAgreement(target, object);
   checkUid(target, object, old);
   checkResourceVersion(target, object, current.revision);

@@ -15,12 +15,7 @@ export function parseRequest(method: string, url: string): RequestInfo {
   const at = url.indexOf('?');
   const rawPath = at < 0 ? url : url.slice(0, at);
   const query = new URLSearchParams(at < 0 ? '' : url.slice(at + 1));
-  let path: string;
-  try {
-    path = decodeURIComponent(rawPath);
-  } catch {
-    throw badRequest(`invalid URL escape in ${JSON.stringify(rawPath.slice(0, 100))}`);
-  }
+  const { path, parts } = splitPath(rawPath);
   const none = {
     path,
     apiPrefix: '',
@@ -34,10 +29,6 @@ export function parseRequest(method: string, url: string): RequestInfo {
     query,
   };
   const plain = { ...none, verb: method.toLowerCase(), isResourceRequest: false };
-  const parts = rawPath
-    .split('/')
-    .filter((part) => part !== '')
-    .map((part) => decodeURIComponent(part));
   const [prefix, ...rest] = parts;
   if (prefix !== 'api' && prefix !== 'apis') return plain;
   const skip = prefix === 'api' ? 1 : 2;
@@ -73,4 +64,18 @@ export function parseRequest(method: string, url: string): RequestInfo {
     name,
     parts: left,
   };
+}
+
+/** The decoded path and its segments; an escaped slash is part of its segment. Throws 400. */
+function splitPath(rawPath: string): { path: string; parts: string[] } {
+  const raw = rawPath.split('/').filter((part) => part !== '');
+  if (!rawPath.includes('%')) return { path: rawPath, parts: raw };
+  try {
+    return {
+      path: decodeURIComponent(rawPath),
+      parts: raw.map((part) => decodeURIComponent(part)),
+    };
+  } catch {
+    throw badRequest(`invalid URL escape in ${JSON.stringify(rawPath.slice(0, 100))}`);
+  }
 }

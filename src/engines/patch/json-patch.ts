@@ -1,4 +1,5 @@
 import {
+  cloneJson,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -49,7 +50,7 @@ export function applyJsonPatch(
   document: JsonValue,
   patch: readonly JsonPatchOperation[],
 ): JsonValue {
-  const state: State = { root: structuredClone(document), copied: 0 };
+  const state: State = { root: cloneJson(document), copied: 0 };
   for (const operation of patch) applyOne(state, operation);
   return state.root;
 }
@@ -72,13 +73,13 @@ function applyOne(state: State, operation: JsonPatchOperation): void {
   if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
   if (op === 'test') return test(state, path, value);
   if (path === '' && op === 'replace') {
-    state.root = structuredClone(value);
+    state.root = cloneJson(value);
     return;
   }
   const place = find(state.root, path, op);
-  if (op === 'add') add(place, path, structuredClone(value));
+  if (op === 'add') add(place, path, cloneJson(value));
   else if (op === 'remove') remove(place, `error in remove for path: '${path}': `);
-  else replace(place, path, structuredClone(value));
+  else replace(place, path, cloneJson(value));
 }
 
 interface Place {
@@ -201,7 +202,7 @@ function transfer(state: State, operation: JsonPatchOperation): void {
   });
   if (op === 'move') remove(source, '');
   else bound(state, value);
-  add(find(state.root, path, op), path, structuredClone(value), op);
+  add(find(state.root, path, op), path, cloneJson(value), op);
 }
 
 /** Copies of copies double: refused before the memory is gone. */
