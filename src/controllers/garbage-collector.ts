@@ -4,7 +4,7 @@ import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.t
 import { type OwnerReference, parseApiVersion } from '../meta/types.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { CachePool } from '../registry/registry.ts';
-import type { Entry, EntryChange } from '../watchcache/contract.ts';
+import type { Entry, EntryChange, ResourceCache } from '../watchcache/contract.ts';
 import type { Inside, ObjectAt } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -29,7 +29,7 @@ export function startGarbageCollector(options: {
   readonly logger: Logger;
 }): { close(): Promise<void> } {
   const graph = createGraph();
-  const follow = new Map<string, { close(): void }>();
+  const follow = new Map<string, Followed>();
   const queue = createWorkQueue({
     name: 'garbage-collector',
     clock: options.clock,
@@ -61,8 +61,11 @@ export function startGarbageCollector(options: {
       const { prefix } = def.storage;
       if (!def.verbs.includes('delete')) continue;
       served.add(prefix);
-      if (follow.has(prefix)) continue;
-      follow.set(prefix, followCache({ caches: options.caches, def, onChange }));
+      const cache = options.caches.of(def);
+      const followed = follow.get(prefix);
+      if (followed?.cache === cache) continue;
+      followed?.close();
+      follow.set(prefix, { cache, ...followCache({ cache, def, onChange }) });
     }
     for (const [prefix, subscription] of follow) {
       if (served.has(prefix)) continue;
@@ -81,14 +84,19 @@ export function startGarbageCollector(options: {
   };
 }
 
+/** A changed custom kind has a new cache, which must then be followed in the old one's place. */
+interface Followed {
+  readonly cache: ResourceCache;
+  close(): void;
+}
+
 /** Feeds a cache's present content and then its changes to `onChange`. */
 function followCache(options: {
-  caches: CachePool;
+  cache: ResourceCache;
   def: ResourceDef;
   onChange: (def: ResourceDef, change: EntryChange) => void;
 }): { close(): void } {
-  const { caches, def, onChange } = options;
-  const cache = caches.of(def);
+  const { cache, def, onChange } = options;
   const subscription = cache.subscribe((change) => onChange(def, change));
   const request = {
     namespace: '',
@@ -108,7 +116,7 @@ function followCache(options: {
       }
     })
     .catch(() => {});
-  return subscription;
+  return { close: () => subscription.close() };
 }
 
 interface Located {
@@ -216,11 +224,14 @@ async function deleteDependents(
   for (const id of collector.graph.dependentsOf(uid)) {
     const dependent = locateObject(collector, id);
     if (dependent === undefined) continue;
-    const entry = collector.caches.of(dependent.def).peek(objectKey(dependent.namespace, dependent.name));
+    const entry = collector.caches
+      .of(dependent.def)
+      .peek(objectKey(dependent.namespace, dependent.name));
     if (entry === undefined) continue;
     const references = decodeEntry(entry).metadata.ownerReferences ?? [];
     if (references.some((one) => one.uid === uid && one.blockOwnerDeletion === true)) blocking += 1;
-    if (!entry.index.deleting) await judgeOwners(collector, { entry, at: dependent, owners: references });
+    if (!entry.index.deleting)
+      await judgeOwners(collector, { entry, at: dependent, owners: references });
   }
   if (blocking > 0) return true;
   await dropFinalizer(collector, owner.at, foregroundFinalizer);
@@ -294,11 +305,7 @@ async function dropOwners(
   });
 }
 
-async function dropFinalizer(
-  collector: Collector,
-  at: ObjectAt,
-  finalizer: string,
-): Promise<void> {
+async function dropFinalizer(collector: Collector, at: ObjectAt, finalizer: string): Promise<void> {
   await collector.inside.change(at, (object) => {
     const kept = (object.metadata.finalizers ?? []).filter((one) => one !== finalizer);
     if (kept.length === 0) delete object.metadata.finalizers;

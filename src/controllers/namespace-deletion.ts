@@ -4,10 +4,11 @@ import type { Logger } from '../base/log.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
-import type { CachePool } from '../registry/registry.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import type { Entry, ListResult } from '../watchcache/contract.ts';
+import type { CachePool } from '../registry/registry.ts';
+import type { Entry } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
+import { listEntries, removeEntries } from './removal.ts';
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
 /** How long to wait before looking again at content that finalizers hold. */
@@ -52,7 +53,7 @@ export function startNamespaceDeletion(options: {
     if (current !== undefined && isTerminating(current)) queue.add(current.index.name);
   });
   void cache.ready().then(async () => {
-    for (const entry of (await listAll(caches, namespaces, '')).entries()) {
+    for (const entry of await listEntries(caches, { def: namespaces, namespace: '' })) {
       if (isTerminating(entry)) queue.add(entry.index.name);
     }
   });
@@ -80,17 +81,6 @@ function isTerminating(entry: Entry): boolean {
   return entry.index.deleting === true;
 }
 
-function listAll(caches: CachePool, def: ResourceDef, namespace: string): ListResult | Promise<ListResult> {
-  return caches.of(def).list({
-    namespace,
-    resourceVersion: undefined,
-    resourceVersionMatch: undefined,
-    limit: undefined,
-    continueToken: undefined,
-    filter: undefined,
-  });
-}
-
 async function removeContent(options: Options, namespace: string): Promise<Remaining> {
   const resources = new Map<string, number>();
   const finalizers = new Map<string, number>();
@@ -101,11 +91,11 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
     if (!isContent || seen.has(def.storage.prefix)) continue;
     seen.add(def.storage.prefix);
     try {
-      await removeObjects(options, { def, namespace });
+      await removeEntries({ ...options, at: { def, namespace } });
     } catch (error) {
       failures.push(error instanceof Error ? error.message : String(error));
     }
-    for (const entry of (await listAll(options.caches, def, namespace)).entries()) {
+    for (const entry of await listEntries(options.caches, { def, namespace })) {
       const label = def.group === '' ? def.resource : `${def.resource}.${def.group}`;
       resources.set(label, (resources.get(label) ?? 0) + 1);
       for (const finalizer of decodeEntry(entry).metadata.finalizers ?? []) {
@@ -115,24 +105,6 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
   }
   const count = [...resources.values()].reduce((sum, one) => sum + one, 0);
   return { count, resources, finalizers, failures };
-}
-
-async function removeObjects(
-  options: Options,
-  at: { def: ResourceDef; namespace: string },
-): Promise<void> {
-  const entries = [...(await listAll(options.caches, at.def, at.namespace)).entries()];
-  const parallel = 32;
-  for (let start = 0; start < entries.length; start += parallel) {
-    const batch = entries.slice(start, start + parallel);
-    const removals = batch.map((entry) =>
-      options.inside.remove(
-        { ...at, name: entry.index.name },
-        { propagationPolicy: 'Background' },
-      ),
-    );
-    await Promise.all(removals);
-  }
 }
 
 async function finalize(options: Options, name: string): Promise<void> {
@@ -146,10 +118,7 @@ async function finalize(options: Options, name: string): Promise<void> {
   });
 }
 
-async function report(
-  options: Options,
-  at: { name: string; remaining: Remaining },
-): Promise<void> {
+async function report(options: Options, at: { name: string; remaining: Remaining }): Promise<void> {
   const now = formatTime(options.clock.now());
   const target = {
     def: options.namespaces,
@@ -171,7 +140,10 @@ async function report(
 
 function conditionsOf(remaining: Remaining): JsonObject[] {
   const counts = (of: ReadonlyMap<string, number>, suffix: string) =>
-    [...of].sort().map(([name, count]) => `${name} ${suffix.replace('%d', String(count))}`).join(', ');
+    [...of]
+      .sort()
+      .map(([name, count]) => `${name} ${suffix.replace('%d', String(count))}`)
+      .join(', ');
   const failed = remaining.failures.length > 0;
   const held = remaining.finalizers.size > 0;
   return [

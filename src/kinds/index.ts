@@ -2,6 +2,7 @@ import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { mutatingWebhookConfiguration } from './admissionregistration/mutating-webhook-configuration.ts';
 import { validatingWebhookConfiguration } from './admissionregistration/validating-webhook-configuration.ts';
+import { customResourceDefinition } from './apiextensions/custom-resource-definition.ts';
 import { controllerRevision } from './apps/controller-revision.ts';
 import { daemonSet } from './apps/daemon-set.ts';
 import { deployment } from './apps/deployment.ts';
@@ -47,6 +48,7 @@ import { storageClass } from './storage/storage-class.ts';
 import { volumeAttachment } from './storage/volume-attachment.ts';
 
 const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
+  customResourceDefinition,
   configMap,
   endpoints,
   coreEvent,

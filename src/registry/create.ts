@@ -1,6 +1,6 @@
 import type { StrategyContext } from '../catalogue/resource-def.ts';
-import { alreadyExists, StatusError } from '../meta/status.ts';
 import { generateName } from '../meta/name-generator.ts';
+import { alreadyExists, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
@@ -42,7 +42,13 @@ export async function createObject(
  */
 export async function insertObject(
   registry: Registry,
-  options: { target: Target; object: ApiObject; context: WriteContext; nowMs: number; attempt?: number },
+  options: {
+    target: Target;
+    object: ApiObject;
+    context: WriteContext;
+    nowMs: number;
+    attempt?: number;
+  },
 ): Promise<Written> {
   const { target, object, context, nowMs } = options;
   const call = {

@@ -6,7 +6,14 @@ import { makeEntry } from '../watchcache/entry.ts';
 import type { Deleted, DeleteRequestOptions, Target, WriteContext } from './contract.ts';
 import { strategyContextOf } from './create.ts';
 import { isFinalized, removeFinalized } from './finalize.ts';
-import { decodeEntry, encodeStored, entryOf, fromStorage, indexOf, objectKey } from './object-codec.ts';
+import {
+  decodeEntry,
+  encodeStored,
+  entryOf,
+  fromStorage,
+  indexOf,
+  objectKey,
+} from './object-codec.ts';
 import { preconditionFailed } from './object-meta.ts';
 import { groupResourceOf, type Registry, storing } from './registry.ts';
 
@@ -60,7 +67,10 @@ async function attemptDelete(
   });
   const nowMs = registry.clock.now();
   const object = decodeEntry(current);
-  const mode = target.def.strategy.beforeDelete?.(strategyContextOf(target, context, nowMs), object);
+  const mode = target.def.strategy.beforeDelete?.(
+    strategyContextOf(target, context, nowMs),
+    object,
+  );
   markForDeletion(object, { request, nowMs, finalize: mode === 'finalize' });
   if (isFinalized(target.def.strategy, object)) {
     if (context.dryRun) return { deleted: { entry: current, removed: true } };

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../base/json.ts';
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
 import { encodeJson } from '../codec/json.ts';
-import { apiVersionOf, type ApiObject } from '../meta/types.ts';
+import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { StoredRecord } from '../storage/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
@@ -42,11 +42,17 @@ export function objectKey(namespace: string, name: string): string {
   return namespace === '' ? name : `${namespace}/${name}`;
 }
 
-/** Converts a request-version object in place to the stored version; returns it. */
+/**
+ * Converts a request-version object in place to the stored version; returns it. A custom kind's
+ * object then gets the form that version's schema has, as upstream.
+ */
 export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
   const converted = version.toStorage?.(object) ?? object;
   converted.apiVersion = def.storage.apiVersion;
   converted.kind = def.storage.kind;
+  if (def.custom !== undefined && !servesStoredForm(def, version)) {
+    storedVersionOf(def)?.decode?.(converted);
+  }
   return converted;
 }
 
@@ -55,7 +61,28 @@ export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiOb
   const converted = version.fromStorage?.(object) ?? object;
   converted.apiVersion = apiVersionOf({ group: def.group, version: version.version });
   converted.kind = def.kind;
+  if (def.custom !== undefined && !servesStoredForm(def, version)) version.decode?.(converted);
   return converted;
+}
+
+function storedVersionOf(def: ResourceDef): VersionDef | undefined {
+  const { group, storage } = def;
+  return def.versions.find(
+    ({ version }) => apiVersionOf({ group, version }) === storage.apiVersion,
+  );
+}
+
+/**
+ * What a custom object stored earlier is by the definition as it is now: of the storage version,
+ * pruned and defaulted by its schema. The same bytes when nothing differs.
+ */
+export function reshapeStored(def: ResourceDef, value: Buffer): Buffer {
+  const object = JSON.parse(value.toString('utf8')) as ApiObject;
+  object.apiVersion = def.storage.apiVersion;
+  object.kind = def.storage.kind;
+  storedVersionOf(def)?.decode?.(object);
+  const reshaped = encodeStored(object);
+  return reshaped.equals(value) ? value : reshaped;
 }
 
 /** True when entries' bytes are already what this version serves. */
@@ -92,7 +119,8 @@ export function asApiObject(value: JsonObject): ApiObject {
 /** The entry of a record as the store gave it; undefined for an absent one. */
 export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
   if (record === undefined) return undefined;
-  const { value, modRevision, createRevision } = record;
+  const { modRevision, createRevision } = record;
+  const value = def.custom === undefined ? record.value : reshapeStored(def, record.value);
   const object = JSON.parse(value.toString('utf8')) as ApiObject;
   return makeEntry({
     key: record.key.slice(def.storage.prefix.length),

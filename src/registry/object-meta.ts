@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
-import { invalid, type FieldError } from '../meta/field-error.ts';
+import { type FieldError, invalid } from '../meta/field-error.ts';
 import { generateName } from '../meta/name-generator.ts';
-import { formatTime } from '../meta/times.ts';
 import { badRequest, conflict, invalidObject, modifiedMessage } from '../meta/status.ts';
+import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target } from './contract.ts';
 import { groupKindOf, groupResourceOf } from './registry.ts';
@@ -18,7 +18,9 @@ export function checkPathAgreement(target: Target, object: ApiObject): void {
   if (target.def.scope === 'Namespaced') {
     if ((metadata.namespace ?? '') === '') metadata.namespace = target.namespace;
     else if (metadata.namespace !== target.namespace) {
-      throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+      throw badRequest(
+        'the namespace of the provided object does not match the namespace sent on the request',
+      );
     }
   } else if ((metadata.namespace ?? '') !== '') {
     throw badRequest('namespace field should not be set on cluster-scoped objects');
@@ -75,7 +77,8 @@ export function keepSystemFields(object: ApiObject, old: ApiObject): void {
 export function checkUid(target: Target, object: ApiObject, old: ApiObject): void {
   const wanted = object.metadata.uid ?? '';
   const actual = old.metadata.uid ?? '';
-  if (wanted !== '' && wanted !== actual) throw preconditionFailed(target, { wanted, actual, what: 'UID' });
+  if (wanted !== '' && wanted !== actual)
+    throw preconditionFailed(target, { wanted, actual, what: 'UID' });
 }
 
 /** Upstream's 409 for a precondition on uid or resourceVersion. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
-import { internalError, serviceUnavailable, StatusError } from '../meta/status.ts';
+import { internalError, StatusError, serviceUnavailable } from '../meta/status.ts';
 import type { GroupKind, GroupResource } from '../meta/types.ts';
 import { type Store, StoreError } from '../storage/contract.ts';
 import type { Entry, ResourceCache } from '../watchcache/contract.ts';

@@ -1,17 +1,25 @@
-import { admissionChain, type AdmissionPlugin } from '../admission/chain.ts';
+import { type AdmissionPlugin, admissionChain } from '../admission/chain.ts';
+import { closedKinds } from '../admission/closed-kinds.ts';
 import { namespaceLifecycle } from '../admission/namespace-lifecycle.ts';
 import type { Authorization } from '../authz/authorization.ts';
 import { builtinGroupOrder } from '../catalogue/builtin-groups.ts';
 import { type Catalogue, createCatalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { startCustomKinds } from '../controllers/custom-kinds.ts';
+import { createInside } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
 import type { EndpointContext } from '../endpoints/call.ts';
+import {
+  cleanupFinalizerName,
+  customKindDeps,
+} from '../kinds/apiextensions/custom-resource-definition.ts';
 import { builtinKinds } from '../kinds/index.ts';
 import type { UserInfo } from '../meta/types.ts';
-import { indexOf } from '../registry/object-codec.ts';
+import { indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { createCachePool, groupResourceOf, type Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Store } from '../storage/contract.ts';
+import { mappedStore } from '../storage/mapped-store.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import type { ServerConfig } from './config.ts';
 import { createFieldManager } from './field-manager.ts';
@@ -28,10 +36,11 @@ export interface Api {
   /** Resolves when the caches that every request needs are loaded. */
   informersReady(): Promise<void>;
   customKindsReady(): Promise<void>;
-  createDefaultRoles(): Promise<void>;
+  /** Default roles and bindings, when RBAC is on; those in namespaces after `namespaces`. */
+  createDefaultRoles(namespaces: Promise<void>): Promise<void>;
   /** Ends every watch cleanly. */
   endStreams(): void;
-  close(): void;
+  close(): Promise<void>;
 }
 
 export function createApi(options: {
@@ -44,7 +53,19 @@ export function createApi(options: {
   const catalogue = createCatalogue(builtinKinds(dialect), {
     groupOrder: builtinGroupOrder(dialect),
   });
-  const registry = createRegistry({ config, dialect, store, catalogue });
+  const closed = new Set<string>();
+  const registry = createRegistry({ config, dialect, store, catalogue, closed });
+  const customKinds = startCustomKinds({
+    definitions: definitionsDef(catalogue, dialect),
+    catalogue,
+    caches: registry.caches,
+    inside: createInside({ registry, controller: 'customresourcedefinition-controller' }),
+    clock: config.clock,
+    logger: config.logger,
+    deps: customKindDeps(dialect),
+    cleanupFinalizer: cleanupFinalizerName(dialect),
+    terminating: closed,
+  });
   const shutdown = createShutdownSignal();
   let authorization: Authorization | undefined;
   const endpoints: EndpointContext = {
@@ -72,10 +93,18 @@ export function createApi(options: {
       authorization = made;
     },
     informersReady: () => registry.caches.of(namespaceDef(catalogue)).ready(),
-    customKindsReady: async () => {},
-    createDefaultRoles: async () => {},
+    customKindsReady: () => customKinds.ready,
+    createDefaultRoles: async (namespaces) => {
+      if (!config.authorizationModes.includes('RBAC')) return;
+      const snapshot = catalogue.snapshot();
+      const { reconcileDefaultRoles } = await import('./default-roles.ts');
+      await reconcileDefaultRoles({ registry, snapshot, dialect, namespaces });
+    },
     endStreams: shutdown.fire,
-    close: () => registry.caches.close(),
+    async close() {
+      await customKinds.close();
+      registry.caches.close();
+    },
   };
 }
 
@@ -84,12 +113,13 @@ function createRegistry(options: {
   readonly dialect: Dialect;
   readonly store: Store;
   readonly catalogue: Catalogue;
+  readonly closed: ReadonlySet<string>;
 }): Registry {
   const { config, dialect, store, catalogue } = options;
   const { clock, logger } = config;
   const caches = createCachePool((def) =>
     createResourceCache({
-      store,
+      store: storeFor(def, store),
       prefix: def.storage.prefix,
       namespaced: def.scope === 'Namespaced',
       clock,
@@ -107,7 +137,7 @@ function createRegistry(options: {
       return entry === undefined ? undefined : { terminating: entry.index.deleting === true };
     },
   });
-  const plugins: readonly AdmissionPlugin[] = [lifecycle];
+  const plugins: readonly AdmissionPlugin[] = [lifecycle, closedKinds(options.closed)];
   return {
     store,
     clock,
@@ -115,6 +145,20 @@ function createRegistry(options: {
     fieldManager: createFieldManager({ dialect, logger }),
     admission: admissionChain(plugins),
   };
+}
+
+/** Objects of custom kinds are read in the form their definition gives them now. */
+function storeFor(def: ResourceDef, store: Store): Store {
+  return def.custom === undefined
+    ? store
+    : mappedStore(store, (value) => reshapeStored(def, value));
+}
+
+function definitionsDef(catalogue: Catalogue, dialect: Dialect): ResourceDef {
+  const group = dialect.group('apiextensions');
+  const found = catalogue.snapshot().find(group, 'v1', 'customresourcedefinitions');
+  if (found === undefined) throw new Error('the catalogue has no custom resource definitions');
+  return found.def;
 }
 
 function namespaceDef(catalogue: Catalogue): ResourceDef {

@@ -2,12 +2,27 @@ import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.t
 import type { Dialect } from '../dialect.ts';
 import { StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
+import type { WriteContext } from '../registry/contract.ts';
 import { createObject } from '../registry/create.ts';
 import type { Registry } from '../registry/registry.ts';
 import { storedVersion } from '../controllers/inside.ts';
 
 /** Stems of the namespaces that exist from the start besides `default`. */
 const systemNamespaces = ['system', 'public', 'node-lease'];
+
+/** Who the server is when it writes what every server has. */
+export const serverContext: WriteContext = {
+  user: {
+    name: 'system:apiserver',
+    uid: '',
+    groups: ['system:masters', 'system:authenticated'],
+    extra: {},
+  },
+  dryRun: false,
+  fieldManager: 'wheelhouse',
+  warn: () => {},
+  expired: () => false,
+};
 
 /** Creates the namespaces every server has; those that are there stay as they are. */
 export async function createSystemNamespaces(options: {
@@ -34,21 +49,8 @@ async function createNamespace(
 ): Promise<void> {
   const object: ApiObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
   const target = { def, version: storedVersion(def), namespace: '', name, subresource: '' };
-  const user = {
-    name: 'system:apiserver',
-    uid: '',
-    groups: ['system:masters', 'system:authenticated'],
-    extra: {},
-  };
-  const context = {
-    user,
-    dryRun: false,
-    fieldManager: 'wheelhouse',
-    warn: () => {},
-    expired: () => false,
-  };
   try {
-    await createObject(registry, { target, object, context });
+    await createObject(registry, { target, object, context: serverContext });
   } catch (error) {
     if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
   }

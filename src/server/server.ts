@@ -44,7 +44,7 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   const server = await listen(config, tls, (exchange) => {
     void serve(exchange, gates, api.endpoints);
   }).catch(async (error: unknown) => {
-    api.close();
+    await api.close();
     await store.close();
     throw error;
   });
@@ -68,7 +68,7 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
     });
     compactor.stop();
     gates.close();
-    api.close();
+    await api.close();
     await store.close();
   };
   return {

@@ -20,14 +20,14 @@ export function runStartHooks(options: {
   const { registry } = api;
   const snapshot = () => api.catalogue.snapshot();
   health.add({ name: dialect.storeCheck, run: () => registry.store.ping() });
+  const namespaces = once(() =>
+    createSystemNamespaces({ registry, snapshot: snapshot(), dialect }),
+  );
   const hooks: readonly [string, () => Promise<unknown>][] = [
     ['generic-apiserver-start-informers', () => api.informersReady()],
     ['crd-informer-synced', () => api.customKindsReady()],
-    [
-      'bootstrap-controller',
-      () => createSystemNamespaces({ registry, snapshot: snapshot(), dialect }),
-    ],
-    ['rbac/bootstrap-roles', () => api.createDefaultRoles()],
+    ['bootstrap-controller', namespaces],
+    ['rbac/bootstrap-roles', () => api.createDefaultRoles(namespaces())],
   ];
   const pending = hooks.map(([name, run]) => hook(health, name, run));
   let shuttingDown = false;
@@ -43,6 +43,15 @@ export function runStartHooks(options: {
     beginShutdown: () => {
       shuttingDown = true;
     },
+  };
+}
+
+/** Runs the work at the first call; later ones get the same promise. */
+function once(run: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  return () => {
+    running ??= run();
+    return running;
   };
 }
 

@@ -1,0 +1,214 @@
+import type { Clock } from '../base/clock.ts';
+import { jsonEqual } from '../base/json.ts';
+import type { Logger } from '../base/log.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
+import {
+  type Crd,
+  type CrdNames,
+  type CrdStatus,
+  crdConditionIsTrue,
+} from '../catalogue/crd-shape.ts';
+import { type CustomKindDeps, type CustomResourceDef, fromCrd } from '../catalogue/from-crd.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { reconcileCrd } from '../kinds/apiextensions/crd-status.ts';
+import { formatTime } from '../meta/times.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import type { CachePool } from '../registry/registry.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import type { Inside } from './inside.ts';
+import { listEntries, removeEntries } from './removal.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+/** How long to wait before looking again at custom objects that finalizers hold. */
+const recheckMs = 200;
+
+/** Keeps the catalogue's custom kinds in step with the CustomResourceDefinitions (CRD-1). */
+export interface CustomKinds {
+  /** Resolves when the definitions stored before the start are served. */
+  readonly ready: Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface CustomKindsOptions {
+  readonly definitions: ResourceDef;
+  readonly catalogue: Catalogue;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly deps: CustomKindDeps;
+  readonly cleanupFinalizer: string;
+  /** Kept filled with the names of definitions being deleted: their kinds take no new objects. */
+  readonly terminating: Set<string>;
+}
+
+/**
+ * Follows the definitions. Every change gives the whole set of kinds anew, entries that did not
+ * change being the same values, so that nothing compiled for them is lost. A definition's entry is
+ * served before its status says so, and taken away after its objects are gone.
+ */
+export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
+  const { definitions, caches, clock, logger, terminating } = options;
+  const cache = caches.of(definitions);
+  const kinds = createKindTable(options);
+  const run = async (name: string) => {
+    const crd = (await currentDefinitions(caches, definitions)).get(name);
+    if (crd === undefined) return;
+    if (crd.metadata.deletionTimestamp === undefined) await writeStatus(options, crd);
+    else if (await cleanUp(options, kinds, crd)) queue.addAfter(name, recheckMs);
+  };
+  const queue = createWorkQueue({ name: 'custom-kinds', clock, logger, run, workers: 4 });
+  const refresh = (all: ReadonlyMap<string, Crd>) => {
+    terminating.clear();
+    for (const [name, crd] of all) {
+      if (crd.metadata.deletionTimestamp !== undefined) terminating.add(name);
+    }
+    kinds.replace(all);
+  };
+  const known = new Map<string, Crd>();
+  const subscription = cache.subscribe(({ previous, current }) => {
+    const name = (current ?? previous)?.index.name ?? '';
+    if (current === undefined) known.delete(name);
+    else known.set(name, decodeEntry(current) as Crd);
+    refresh(known);
+    queue.add(name);
+    if (current === undefined) for (const other of known.keys()) queue.add(other);
+  });
+  const ready = cache.ready().then(async () => {
+    const stored = await currentDefinitions(caches, definitions);
+    for (const [name, crd] of stored) if (!known.has(name)) known.set(name, crd);
+    refresh(known);
+    for (const name of known.keys()) queue.add(name);
+  });
+  return {
+    ready,
+    close() {
+      subscription.close();
+      return queue.close();
+    },
+  };
+}
+
+async function currentDefinitions(
+  caches: CachePool,
+  definitions: ResourceDef,
+): Promise<ReadonlyMap<string, Crd>> {
+  const entries = await listEntries(caches, { def: definitions, namespace: '' });
+  const decode = (entry: Entry) => [entry.index.name, decodeEntry(entry) as Crd] as const;
+  return new Map(entries.map(decode));
+}
+
+interface KindTable {
+  replace(definitions: ReadonlyMap<string, Crd>): void;
+  /** The served entry of a definition, if it has one. */
+  find(name: string): CustomResourceDef | undefined;
+}
+
+interface Made {
+  readonly crd: Crd;
+  readonly def: CustomResourceDef;
+}
+
+function createKindTable(options: CustomKindsOptions): KindTable {
+  const { catalogue, caches, deps, logger } = options;
+  let made = new Map<string, Made>();
+  const entryOf = (name: string, crd: Crd): Made | undefined => {
+    const before = made.get(name);
+    if (before !== undefined && isSameKind(before.crd, crd)) return before;
+    try {
+      return { crd, def: fromCrd(crd, deps) };
+    } catch (error) {
+      logger.error('a stored definition cannot be served', { name, error: String(error) });
+      return undefined;
+    }
+  };
+  return {
+    find: (name) => made.get(name)?.def,
+    replace(definitions) {
+      const next = new Map<string, Made>();
+      for (const [name, crd] of definitions) {
+        const entry = isServed(crd, definitions, options) ? entryOf(name, crd) : undefined;
+        if (entry !== undefined) next.set(name, entry);
+      }
+      const changed = [...made].filter(([name, { def }]) => next.get(name)?.def !== def);
+      if (changed.length === 0 && next.size === made.size) return;
+      made = next;
+      for (const [, { def }] of changed) caches.drop(def);
+      catalogue.replaceCustom([...next.values()].map(({ def }) => def));
+    },
+  };
+}
+
+/** Established, or about to be: the entry must be there before the status tells of it. */
+function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsOptions): boolean {
+  if (crdConditionIsTrue(crd, 'Established')) return true;
+  if (crd.metadata.deletionTimestamp !== undefined) return false;
+  const status = reconcileCrd(crd, [...all.values()], options.clock.now());
+  return status !== undefined && crdConditionIsTrue({ ...crd, status }, 'Established');
+}
+
+function isSameKind(one: Crd, other: Crd): boolean {
+  return (
+    one.metadata.uid === other.metadata.uid &&
+    jsonEqual(one.spec, other.spec) &&
+    jsonEqual(namesOf(one), namesOf(other))
+  );
+}
+
+/** The accepted names, or those asked for while nothing was decided. */
+function namesOf({ spec, status }: Crd): CrdNames {
+  const accepted = status?.acceptedNames;
+  return accepted === undefined || accepted.plural === '' ? spec.names : accepted;
+}
+
+async function writeStatus(options: CustomKindsOptions, crd: Crd): Promise<void> {
+  const { caches, definitions, clock, inside } = options;
+  const all = await currentDefinitions(caches, definitions);
+  if (reconcileCrd(crd, [...all.values()], clock.now()) === undefined) return;
+  const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
+  await inside.change({ ...at, subresource: 'status' }, (object) => {
+    const current = object as Crd;
+    const status = reconcileCrd(current, [...all.values()], clock.now());
+    return status === undefined ? current : { ...current, status };
+  });
+}
+
+/** Removes the kind's objects, then the finalizer; true when some still stand. */
+async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd): Promise<boolean> {
+  const { inside, definitions, cleanupFinalizer, caches } = options;
+  const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
+  if (!(crd.metadata.finalizers ?? []).includes(cleanupFinalizer)) return false;
+  await markTerminating(options, crd);
+  const def = kinds.find(at.name);
+  if (def !== undefined) {
+    await removeEntries({ caches, inside, at: { def, namespace: '' } });
+    const left = await listEntries(caches, { def, namespace: '' });
+    if (left.length > 0) return true;
+  }
+  await inside.change(at, (object) => {
+    const finalizers = (object.metadata.finalizers ?? []).filter((one) => one !== cleanupFinalizer);
+    if (finalizers.length === 0) delete object.metadata.finalizers;
+    else object.metadata.finalizers = finalizers;
+    return object;
+  });
+  return false;
+}
+
+async function markTerminating(options: CustomKindsOptions, crd: Crd): Promise<void> {
+  if (crdConditionIsTrue(crd, 'Terminating')) return;
+  const { inside, definitions, clock } = options;
+  const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
+  await inside.change({ ...at, subresource: 'status' }, (object) => {
+    const current = object as Crd;
+    const others = (current.status?.conditions ?? []).filter(({ type }) => type !== 'Terminating');
+    const condition = {
+      type: 'Terminating',
+      status: 'True' as const,
+      lastTransitionTime: formatTime(clock.now()),
+      reason: 'InstanceDeletionInProgress',
+      message: 'CustomResource deletion is in progress',
+    };
+    const status = { ...(current.status as CrdStatus), conditions: [...others, condition] };
+    return { ...current, status };
+  });
+}

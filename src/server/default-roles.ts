@@ -1,0 +1,117 @@
+import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
+import { storedVersion } from '../controllers/inside.ts';
+import { defaultRbac } from '../authz/default-roles.ts';
+import { reconcile } from '../authz/reconcile.ts';
+import type { Dialect } from '../dialect.ts';
+import { StatusError } from '../meta/status.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { Target, WriteContext } from '../registry/contract.ts';
+import { createObject } from '../registry/create.ts';
+import { deleteObject } from '../registry/delete.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import type { Registry } from '../registry/registry.ts';
+import { updateObject } from '../registry/update.ts';
+import { serverContext } from './bootstrap.ts';
+
+/** Times a default is looked at again when another writer was quicker. */
+const attemptsMax = 5;
+
+interface Reconciling {
+  readonly registry: Registry;
+  readonly snapshot: CatalogueSnapshot;
+  readonly dialect: Dialect;
+}
+
+/**
+ * Brings the default roles and bindings into force (AUTHZ-7), all at once, so that the store groups
+ * their commits; those in namespaces once `namespaces` has resolved. A start that finds them as
+ * they should be writes nothing.
+ */
+export async function reconcileDefaultRoles(
+  options: Reconciling & { readonly namespaces: Promise<unknown> },
+): Promise<void> {
+  const defaults = defaultRbac(options.dialect);
+  const each = async (resource: string, objects: readonly ApiObject[]) => {
+    await Promise.all(objects.map((desired) => ensure(options, { resource, desired })));
+  };
+  const inNamespaces = options.namespaces.then(() =>
+    Promise.all([each('roles', defaults.roles), each('rolebindings', defaults.roleBindings)]),
+  );
+  await Promise.all([
+    each('clusterroles', defaults.clusterRoles),
+    each('clusterrolebindings', defaults.clusterRoleBindings),
+    inNamespaces,
+  ]);
+}
+
+async function ensure(
+  reconciling: Reconciling,
+  { resource, desired }: { resource: string; desired: ApiObject },
+): Promise<void> {
+  const target = targetOf(reconciling, { resource, desired });
+  for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+    if (await attemptOnce(reconciling, { target, desired })) return;
+  }
+}
+
+/** False when another writer came between: the outcome must be judged anew. */
+async function attemptOnce(
+  { registry, dialect }: Reconciling,
+  { target, desired }: { target: Target; desired: ApiObject },
+): Promise<boolean> {
+  const cache = registry.caches.of(target.def);
+  const entry = await cache.get(objectKey(target.namespace, target.name), undefined);
+  const existing = entry === undefined ? undefined : decodeEntry(entry);
+  const verdict = reconcile({ existing, desired, dialect });
+  if (verdict.action === 'none') return true;
+  const { object } = verdict;
+  try {
+    await write(registry, { target, action: verdict.action, object });
+    return verdict.action !== 'recreate';
+  } catch (error) {
+    const lost = ['AlreadyExists', 'Conflict', 'NotFound'];
+    if (error instanceof StatusError && lost.includes(error.reason)) return false;
+    throw error;
+  }
+}
+
+/** `recreate` only deletes: the next attempt finds nothing there and creates. */
+async function write(
+  registry: Registry,
+  change: { target: Target; action: 'create' | 'update' | 'recreate'; object: ApiObject },
+): Promise<void> {
+  const { target, action, object } = change;
+  const context: WriteContext = serverContext;
+  if (action === 'create') {
+    await createObject(registry, {
+      target: { ...target, name: '' },
+      object: structuredClone(object),
+      context,
+    });
+  } else if (action === 'update') {
+    await updateObject(registry, {
+      target,
+      context,
+      transform: () => structuredClone(object),
+      record: true,
+      onAbsent: 'refuse',
+    });
+  } else {
+    const options = {
+      gracePeriodSeconds: undefined,
+      propagationPolicy: undefined,
+      preconditions: undefined,
+    };
+    await deleteObject(registry, { target, context, options });
+  }
+}
+
+function targetOf(
+  { snapshot, dialect }: Reconciling,
+  { resource, desired }: { resource: string; desired: ApiObject },
+): Target {
+  const found = snapshot.find(dialect.group('rbac.authorization'), 'v1', resource);
+  if (found === undefined) throw new Error(`the catalogue has no ${resource}`);
+  const { name = '', namespace = '' } = desired.metadata;
+  return { def: found.def, version: storedVersion(found.def), namespace, name, subresource: '' };
+}

@@ -1,0 +1,39 @@
+import type { Store, StoredRecord, StoreEvent } from './contract.ts';
+
+/**
+ * A store whose values pass through `read` on their way out: for readers that need another form
+ * than the stored one. Events that carry their writer's hint are in today's form already.
+ */
+export function mappedStore(store: Store, read: (value: Buffer) => Buffer): Store {
+  const record = <T extends StoredRecord | undefined>(found: T): T =>
+    found === undefined ? found : { ...found, value: read(found.value) };
+  const event = (one: StoreEvent): StoreEvent =>
+    one.type === 'put' && one.hint === undefined ? { ...one, value: read(one.value) } : one;
+  return {
+    currentRevision: () => store.currentRevision(),
+    compactRevision: () => store.compactRevision(),
+    get(key, at) {
+      const found = store.get(key, at);
+      return found instanceof Promise ? found.then(record) : record(found);
+    },
+    async range(request) {
+      const result = await store.range(request);
+      return { ...result, records: result.records.map(record) };
+    },
+    async put(request) {
+      const result = await store.put(request);
+      return result.ok ? result : { ok: false, current: record(result.current) };
+    },
+    async delete(request) {
+      const result = await store.delete(request);
+      return result.ok ? result : { ok: false, current: record(result.current) };
+    },
+    watch: (request) =>
+      store.watch({ ...request, onEvents: (events) => request.onEvents(events.map(event)) }),
+    compact: (revision) => store.compact(revision),
+    ping: () => store.ping(),
+    sizeBytes: () => store.sizeBytes(),
+    backup: (path) => store.backup(path),
+    close: () => store.close(),
+  };
+}
