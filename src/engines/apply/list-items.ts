@@ -1,5 +1,5 @@
-import { isObject, type JsonValue, member } from '../../base/json.ts';
-import { keyElement, type PathElement, valueElement } from './path-element.ts';
+import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
+import { encodeValue, type PathElement, valueElement } from './path-element.ts';
 import type { ListShape } from './value-type.ts';
 
 /** The step to a list item, or why it has none. */
@@ -29,25 +29,33 @@ function keyedElement(list: ListShape, item: JsonValue): ItemElement {
   if (!isObject(item)) {
     return { why: 'associative list with keys may not have non-map elements' };
   }
-  const keys: [string, JsonValue][] = [];
-  for (const name of list.keys) {
+  let text = 'k:{';
+  for (const { name, prefix } of list.sortedKeys) {
     const given = member(item, name);
-    if (given !== undefined) {
-      keys.push([name, given]);
-      continue;
-    }
-    const element = list.element.get();
-    if (element.map === undefined) {
-      const why = 'associative list may not have non-map types';
-      return { why: `couldn't find default value for ${name}: ${why}` };
-    }
-    const fallback = element.map.fields.get(name)?.default;
-    if (fallback === undefined || fallback === null) return { why: omitted(name) };
-    keys.push([name, fallback]);
+    const value = given === undefined ? defaultOf(list, name) : given;
+    if (value === undefined) return { why: whyUnkeyed(list, item) };
+    if (text.length > 3) text += ',';
+    text += prefix + encodeValue(value);
   }
-  return keyElement(keys);
+  return `${text}}`;
 }
 
-const omitted = (name: string) =>
-  `associative list with keys has an element that omits key field ${JSON.stringify(name)}` +
-  " (and doesn't have default value)";
+/** What stands for an absent key; undefined when nothing does. */
+function defaultOf(list: ListShape, name: string): JsonValue | undefined {
+  return list.element.get().map?.fields.get(name)?.default ?? undefined;
+}
+
+/** Names the first key, in declared order, that an item lacks. */
+function whyUnkeyed(list: ListShape, item: JsonObject): string {
+  const absent = list.keys.find(
+    (name) => member(item, name) === undefined && defaultOf(list, name) === undefined,
+  );
+  if (list.element.get().map === undefined) {
+    const why = 'associative list may not have non-map types';
+    return `couldn't find default value for ${absent}: ${why}`;
+  }
+  return (
+    `associative list with keys has an element that omits key field ${JSON.stringify(absent)}` +
+    " (and doesn't have default value)"
+  );
+}

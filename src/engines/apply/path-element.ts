@@ -45,7 +45,8 @@ function encodeHtmlString(text: string): string {
   );
 }
 
-function encodePlainString(text: string): string {
+/** A JSON string as upstream writes names: only what JSON itself demands is escaped. */
+export function encodePlainString(text: string): string {
   if (plain.test(text)) return `"${text}"`;
   return JSON.stringify(text).replace(/\\(u[0-9a-f]{4}|.)/g, (escaped, code: string) => {
     if (code === 'b') return '\\u0008';
@@ -54,7 +55,8 @@ function encodePlainString(text: string): string {
   });
 }
 
-function encodeValue(value: JsonValue): string {
+/** A JSON value as upstream writes it inside a step. */
+export function encodeValue(value: JsonValue): string {
   if (typeof value === 'string') return encodeHtmlString(value);
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

@@ -1,5 +1,7 @@
 import { isObject, type JsonValue } from '../../base/json.ts';
 import { resolved, type Schema } from '../schema/schema.ts';
+import { encodePlainString } from './path-element.ts';
+import { compareText } from './value-order.ts';
 
 /**
  * What apply needs to know of a schema: the shapes a value may have, and how changes to each combine.
@@ -34,6 +36,14 @@ export interface ListShape {
   /** Without keys and not atomic: a set. */
   readonly atomic: boolean;
   readonly keys: readonly string[];
+  /** The keys in the order of a path step, each as that begins with it. */
+  readonly sortedKeys: readonly KeyPrefix[];
+}
+
+export interface KeyPrefix {
+  readonly name: string;
+  /** `"port":` */
+  readonly prefix: string;
 }
 
 /** A type made when first asked for, because schemas may refer to themselves. */
@@ -44,7 +54,7 @@ export interface LazyType {
 /** Untyped values that change only as a whole, however deep. */
 const untypedAtomic: ValueType = {
   scalar: 'untyped',
-  list: { element: lazily(() => untypedAtomic), atomic: true, keys: [] },
+  list: { element: lazily(() => untypedAtomic), atomic: true, keys: [], sortedKeys: [] },
   map: {
     fields: new Map(),
     element: lazily(() => untypedAtomic),
@@ -56,7 +66,7 @@ const untypedAtomic: ValueType = {
 /** Untyped values merged by what they are: objects per member, lists and scalars as a whole (MF-7). */
 export const deducedType: ValueType = {
   scalar: 'untyped',
-  list: { element: lazily(() => untypedAtomic), atomic: true, keys: [] },
+  list: { element: lazily(() => untypedAtomic), atomic: true, keys: [], sortedKeys: [] },
   map: {
     fields: new Map(),
     element: lazily(() => deducedType),
@@ -220,10 +230,14 @@ function keyDefault(schema: Schema, written: boolean): JsonValue | undefined {
 
 function listShape(schema: Schema, preserve: boolean): ListShape {
   const { items } = schema;
+  const keys = schema.listType === 'map' ? (schema.listMapKeys ?? []) : [];
   return {
     element: items === undefined ? lazyUntyped : lazily(() => compile(items, preserve)),
     atomic: schema.listType !== 'set' && schema.listType !== 'map',
-    keys: schema.listType === 'map' ? (schema.listMapKeys ?? []) : [],
+    keys,
+    sortedKeys: [...keys]
+      .sort(compareText)
+      .map((name) => ({ name, prefix: `${encodePlainString(name)}:` })),
   };
 }
 
