@@ -44,6 +44,8 @@ function created(def: ResourceDef): ApiObject {
 
 describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
   const defs = builtinKinds(dialectOf(name));
+  // A CustomResourceDefinition's schema comes from elsewhere and is checked before its rules run.
+  const goShaped = defs.filter((def) => def.kind !== 'CustomResourceDefinition');
 
   test('no two kinds claim one resource, or one storage prefix for different stored kinds', () => {
     const resources = defs.map((def) => `${def.group}/${def.resource}`);
@@ -95,7 +97,7 @@ describe.each(dialectNames)('built-in kinds in dialect %s', (name) => {
     },
   );
 
-  test.each(defs.map((def) => [`${def.kind}.${def.group}`, def] as const))(
+  test.each(goShaped.map((def) => [`${def.kind}.${def.group}`, def] as const))(
     '%s: an object with nothing in it is judged, not crashed on',
     (_, def) => {
       const version = def.versions[0]!;

@@ -8,10 +8,10 @@ import {
   notSupported,
   required,
 } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { fill, objectAt, objectsAt } from '../fill.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 
 /** What the two kinds of webhook configuration share. */
 

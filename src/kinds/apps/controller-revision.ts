@@ -2,11 +2,11 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, nameColumn } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectsAt } from '../fill.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 import { notNegative } from '../pod/validate.ts';
 import { countColumn } from './workload.ts';
 

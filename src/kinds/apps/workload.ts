@@ -1,10 +1,10 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import type { ColumnDef } from '../../catalogue/resource-def.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
+import type { LabelSelector } from '../../meta/label-selector.ts';
 import { at, column, numberAt, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import type { LabelSelector } from '../label-selector.ts';
 
 /** What the controllers of pods share. */
 

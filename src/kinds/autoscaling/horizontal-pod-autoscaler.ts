@@ -2,12 +2,12 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { breaks, dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { countColumn } from '../apps/workload.ts';
 import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
-import { breaks, dnsSubdomain, pathSegment } from '../name-rules.ts';
 
 /** The metric there is when nothing is said. */
 const standardMetric = (): JsonObject => ({

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { selectorText, wideColumns } from '../apps/workload.ts';
 import {
@@ -18,7 +19,6 @@ import {
 import { sameOrEmpty } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { selectorKept, validateTemplate } from '../pod/template.ts';
 import { notNegative } from '../pod/validate.ts';

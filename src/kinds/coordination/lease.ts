@@ -1,10 +1,10 @@
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 
 interface Lease extends ApiObject {
   spec?: {

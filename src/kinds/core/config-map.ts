@@ -1,11 +1,11 @@
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid, tooLong } from '../../meta/field-error.ts';
+import { breaks, configMapKey, dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, sizeAt } from '../cells.ts';
 import { keyed, sameOrEmpty, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { breaks, configMapKey, dnsSubdomain } from '../name-rules.ts';
 
 interface ConfigMap extends ApiObject {
   immutable?: boolean;

@@ -2,10 +2,10 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
+import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { fill, objectsAt } from '../fill.ts';
-import { breaks, dnsLabel, dnsSubdomain } from '../name-rules.ts';
 import { oneOf, portNumber } from '../pod/validate.ts';
 
 function fillDefaults(object: JsonObject): void {

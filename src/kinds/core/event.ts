@@ -2,9 +2,9 @@ import type { JsonObject, JsonValue } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef, StorageDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { age, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { breaks, dnsSubdomain, qualifiedName } from '../name-rules.ts';
 
 /**
  * Events live once, in the form of core `v1`; the `events` group shows the same objects in another

@@ -2,10 +2,10 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { duplicate, type FieldError, forbiddenField } from '../../meta/field-error.ts';
+import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { createdAtColumn, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
-import { breaks, dnsSubdomain, qualifiedName } from '../name-rules.ts';
 
 /** A container's default limit is its maximum, its default request the limit or the minimum. */
 function fillDefaults(object: JsonObject): void {

@@ -1,10 +1,10 @@
 import type { ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { breaks, dnsLabel, qualifiedName } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { breaks, dnsLabel, qualifiedName } from '../name-rules.ts';
 
 interface Namespace extends ApiObject {
   spec?: { finalizers?: string[] };

@@ -2,11 +2,11 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { duplicate, type FieldError, forbiddenField, required } from '../../meta/field-error.ts';
+import { breaks, dnsSubdomain, labelValue, qualifiedName } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { breaks, dnsSubdomain, labelValue, qualifiedName } from '../name-rules.ts';
 import { validateEffect } from '../pod/validate.ts';
 
 /** What can be allocated is all there is, unless said otherwise. */

@@ -2,11 +2,11 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill } from '../fill.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 import { fillDrivers } from '../pod/defaults.ts';
 import { accessModesText, quantityText, validateAccessModes } from './volumes.ts';
 

@@ -1,10 +1,10 @@
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { exampleTemplate } from '../apps/workload.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { ensure, objectAt, objectsAt } from '../fill.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { validatePodSpec } from '../pod/validate.ts';
 

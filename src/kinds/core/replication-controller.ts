@@ -2,11 +2,11 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { countColumn, exampleTemplate, replicaFields, wideColumns } from '../apps/workload.ts';
 import { ageColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { notNegative, validatePodSpec } from '../pod/validate.ts';
 

@@ -2,11 +2,11 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { sameOrEmpty, sortedKeys } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { objectAt } from '../fill.ts';
-import { breaks, dnsSubdomain, qualifiedName } from '../name-rules.ts';
 
 function validate(object: JsonObject): FieldError[] {
   const hard = objectAt(object, 'spec', 'hard');

@@ -2,11 +2,11 @@ import { setMember } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required, tooLong } from '../../meta/field-error.ts';
+import { breaks, configMapKey, dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { immutable, keyed, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { breaks, configMapKey, dnsSubdomain } from '../name-rules.ts';
 import { dataBytesMax, dataColumn, decodedLength, validateFrozen } from './config-map.ts';
 
 interface Secret extends ApiObject {

@@ -1,9 +1,9 @@
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 
 interface ServiceAccount extends ApiObject {
   secrets?: { name?: string }[];

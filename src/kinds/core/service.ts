@@ -2,11 +2,11 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { duplicate, type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { breaks, dns1035Label, dnsLabel } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
-import { breaks, dns1035Label, dnsLabel } from '../name-rules.ts';
 import { validateLabels } from '../pod/template.ts';
 import { oneOf, portNumber } from '../pod/validate.ts';
 

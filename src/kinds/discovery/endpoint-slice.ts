@@ -2,11 +2,11 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required, tooMany } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { fill, objectsAt } from '../fill.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 import { oneOf } from '../pod/validate.ts';
 
 const endpointsMax = 1000;

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { immutable, sameOrEmpty } from '../checks.ts';
@@ -13,7 +14,6 @@ import {
   validateEvent,
 } from '../core/event.ts';
 import { defineKind } from '../define.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 
 /** Names in the `events` group and in the stored core form, in the latter's order. */
 const renamed: readonly (readonly [string, string])[] = [

@@ -2,12 +2,17 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { ensure, fill, objectsAt } from '../fill.ts';
-import { dnsSubdomain } from '../name-rules.ts';
+import { ensure, objectsAt } from '../fill.ts';
 
 const precedenceMax = 10000;
+
+function fillDefaults(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
+  if (numberAt(spec, 'matchingPrecedence') === 0) spec['matchingPrecedence'] = 1000;
+}
 
 function validate(object: JsonObject): FieldError[] {
   const errors: FieldError[] = [];
@@ -51,7 +56,7 @@ export function flowSchema(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fill(ensure(object, 'spec'), { matchingPrecedence: 1000 }),
+        defaults: fillDefaults,
         columns: [
           nameColumn,
           column(

@@ -2,10 +2,10 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
+import { breaks, dns1035Label, dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { breaks, dns1035Label, dnsSubdomain } from '../name-rules.ts';
 
 const pathTypes = ['Exact', 'ImplementationSpecific', 'Prefix'];
 

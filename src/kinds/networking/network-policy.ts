@@ -2,12 +2,12 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, notSupported } from '../../meta/field-error.ts';
+import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { selectorText } from '../apps/workload.ts';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
-import { type LabelSelector, validateLabelSelector } from '../label-selector.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 
 /** Without a word on it a policy is about what comes in, and about what goes out if it has rules. */
 function fillDefaults(object: JsonObject): void {

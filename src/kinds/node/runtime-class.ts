@@ -1,10 +1,10 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
+import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { breaks, dnsLabel, dnsSubdomain } from '../name-rules.ts';
 
 /** RuntimeClass: a way to run containers. */
 export function runtimeClass(dialect: Dialect): ResourceDef {

@@ -1,15 +1,15 @@
 import type { JsonObject } from '../../base/json.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
-import { at, textAt } from '../cells.ts';
-import { invalidGo, sameOrEmpty, sortedKeys } from '../checks.ts';
-import { ensure, objectAt, objectsAt } from '../fill.ts';
 import {
   isEmptySelector,
   type LabelSelector,
   selects,
   validateLabelSelector,
-} from '../label-selector.ts';
-import { breaks, labelValue, qualifiedName } from '../name-rules.ts';
+} from '../../meta/label-selector.ts';
+import { breaks, labelValue, qualifiedName } from '../../meta/names.ts';
+import { at, textAt } from '../cells.ts';
+import { invalidGo, sameOrEmpty, sortedKeys } from '../checks.ts';
+import { ensure, objectAt, objectsAt } from '../fill.ts';
 import { validatePodSpec } from './validate.ts';
 
 /** A map of strings as Go prints it. */

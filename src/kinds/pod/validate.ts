@@ -7,9 +7,6 @@ import {
   notSupported,
   required,
 } from '../../meta/field-error.ts';
-import { at, numberAt, textAt } from '../cells.ts';
-import { sortedKeys } from '../checks.ts';
-import { objectAt, objectsAt } from '../fill.ts';
 import {
   breaks,
   dnsLabel,
@@ -19,7 +16,10 @@ import {
   labelValue,
   portName,
   qualifiedName,
-} from '../name-rules.ts';
+} from '../../meta/names.ts';
+import { at, numberAt, textAt } from '../cells.ts';
+import { sortedKeys } from '../checks.ts';
+import { objectAt, objectsAt } from '../fill.ts';
 
 /** Rules of a pod's spec at `path` (`spec`, `spec.template.spec`). */
 export function validatePodSpec(spec: JsonObject, path: string): FieldError[] {

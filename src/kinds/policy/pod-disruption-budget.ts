@@ -2,12 +2,12 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported } from '../../meta/field-error.ts';
+import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { countColumn, notOverHundred, validateIntOrPercent } from '../apps/workload.ts';
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, objectAt } from '../fill.ts';
-import { type LabelSelector, validateLabelSelector } from '../label-selector.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 
 function validate(object: JsonObject): FieldError[] {
   const spec = ensure(object, 'spec');

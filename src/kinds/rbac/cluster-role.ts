@@ -1,10 +1,10 @@
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
+import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
+import { pathSegment } from '../../meta/names.ts';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { type LabelSelector, validateLabelSelector } from '../label-selector.ts';
-import { pathSegment } from '../name-rules.ts';
 import { type RoleLike, validateRules } from './rules.ts';
 
 interface ClusterRole extends RoleLike {

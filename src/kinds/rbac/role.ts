@@ -1,8 +1,8 @@
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
+import { pathSegment } from '../../meta/names.ts';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { pathSegment } from '../name-rules.ts';
 import { type RoleLike, validateRules } from './rules.ts';
 
 /** Role: rules for resources of its own namespace. */

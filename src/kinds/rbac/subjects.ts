@@ -1,10 +1,10 @@
 import type { ColumnDef, Strategy } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, notSupported, required } from '../../meta/field-error.ts';
+import { breaks, dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { invalidGo } from '../checks.ts';
-import { breaks, dnsSubdomain, pathSegment } from '../name-rules.ts';
 
 /** What RoleBinding and ClusterRoleBinding share (RBAC-1). */
 

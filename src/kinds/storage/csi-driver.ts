@@ -9,11 +9,11 @@ import {
   required,
   tooLong,
 } from '../../meta/field-error.ts';
+import { dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { immutable, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { dnsSubdomain, pathSegment } from '../name-rules.ts';
 
 interface TokenRequest extends JsonObject {
   audience?: string;

@@ -2,10 +2,10 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { duplicate, type FieldError, required } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { objectsAt } from '../fill.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 
 function validate(object: JsonObject): FieldError[] {
   const seen = new Set<string>();

@@ -1,11 +1,11 @@
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { required } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, column, createdAtColumn, nameColumn, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 
 /** CSIStorageCapacity: how much a driver can still make of a class of storage somewhere. */
 export function csiStorageCapacity(dialect: Dialect): ResourceDef {

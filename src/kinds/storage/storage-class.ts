@@ -2,11 +2,11 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
+import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { immutable, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { fill } from '../fill.ts';
-import { breaks, dnsSubdomain, qualifiedName } from '../name-rules.ts';
 
 const fillDefaults = (object: JsonObject) =>
   fill(object, { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' });

@@ -2,10 +2,10 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { dnsSubdomain } from '../name-rules.ts';
 
 function validate(object: JsonObject): FieldError[] {
   const errors = ['attacher', 'nodeName']

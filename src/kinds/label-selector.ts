@@ -1,6 +1,0 @@
-export {
-  isEmptySelector,
-  type LabelSelector,
-  selects,
-  validateLabelSelector,
-} from '../meta/label-selector.ts';
