@@ -25,7 +25,9 @@ const ageColumn: CrdColumn = {
   jsonPath: '.metadata.creationTimestamp',
 };
 
-/** A version's columns (CODEC-5): the name, then those it declares, or the age if it declares none. */
+/**
+ * A version's columns (CODEC-5): the name, then those it declares, or the age if it declares none.
+ */
 export function columnsOf(
   declared: readonly CrdColumn[] | undefined,
   printAge: PrintAge,

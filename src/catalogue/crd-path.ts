@@ -1,6 +1,8 @@
 import { isObject, type JsonValue, member } from '../base/json.ts';
 
-/** One step of a path: a member, an item, all items, or the items a member of which equals a text. */
+/**
+ * One step of a path: a member, an item, all items, or the items a member of which equals a text.
+ */
 type Step =
   | { readonly name: string }
   | { readonly index: number }

@@ -9,13 +9,17 @@ import type { ApiObject } from '../meta/types.ts';
 import type { CrdScale } from './crd-shape.ts';
 import type { Strategy, StrategyContext } from './resource-def.ts';
 
-/** Runs the CEL rules of a schema; a later engine makes them. Errors come last, as upstream's do. */
+/**
+ * Runs the CEL rules of a schema; a later engine makes them. Errors come last, as upstream's do.
+ */
 export type RuleValidator = (
   object: ApiObject,
   old: ApiObject | undefined,
 ) => readonly FieldError[];
 
-/** Compiles the rules (`x-kubernetes-validations`) of a schema that was accepted; undefined: none. */
+/**
+ * Compiles the rules (`x-kubernetes-validations`) of a schema that was accepted; undefined: none.
+ */
 export type RuleCompiler = (schema: Schema) => RuleValidator | undefined;
 
 /** What the rules of one version work with. */
@@ -178,7 +182,8 @@ const blocking: ReadonlySet<FieldError['type']> = new Set([
   'FieldValueTypeInvalid',
 ]);
 const unchecked =
-  'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation';
+  'some validation rules were not checked because the object was invalid; ' +
+  'correct the existing errors to complete validation';
 
 /** Rules see only objects of the right shape; others are told that they were not asked. */
 function withRules(

@@ -118,7 +118,9 @@ function versionOf(
   };
 }
 
-/** A definition without a schema keeps everything (none is accepted any more, but old ones stay). */
+/**
+ * A definition without a schema keeps everything (none is accepted any more, but old ones stay).
+ */
 function versionSchema(version: CrdVersion): Schema {
   const props = version.schema?.openAPIV3Schema;
   if (props === undefined) return { type: 'object', preserveUnknownFields: true };

@@ -48,7 +48,9 @@ function slotOf(schema: Schema): Slot {
   };
 }
 
-/** What takes the place of null; a list's or map's null becomes the default even if there is none. */
+/**
+ * What takes the place of null; a list's or map's null becomes the default even if there is none.
+ */
 function build(schema: Schema): Defaulter {
   const slots = new Map<string, Slot>();
   for (const [name, property] of schema.properties ?? new Map<string, Property>()) {

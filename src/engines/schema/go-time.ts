@@ -55,14 +55,17 @@ function formError(text: string, layout: string): string {
     const match = pattern.exec(rest);
     if (match === null) {
       const at = JSON.stringify(rest);
-      return `parsing time ${quoted} as ${JSON.stringify(layout)}: cannot parse ${at} as ${JSON.stringify(name)}`;
+      const form = JSON.stringify(layout);
+      return `parsing time ${quoted} as ${form}: cannot parse ${at} as ${JSON.stringify(name)}`;
     }
     rest = rest.slice(match[0].length);
   }
   return `parsing time ${quoted}: extra text: ${JSON.stringify(rest)}`;
 }
 
-/** Seconds since the epoch in UTC as `2006-01-02T15:04:05Z`, with six more digits when asked for. */
+/**
+ * Seconds since the epoch in UTC as `2006-01-02T15:04:05Z`, with six more digits when asked for.
+ */
 export function printGoTime(time: { ms: number; micros: number }, digits: 0 | 6): string {
   const text = new Date(time.ms).toISOString();
   const seconds = text.slice(0, text.indexOf('.'));

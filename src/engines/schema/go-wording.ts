@@ -11,7 +11,9 @@ export function goValue(value: JsonValue): string {
   return typeof value;
 }
 
-/** The name of the Go type a typed schema stands for: `int32`, `map[string]string`, `v1.PodSpec`. */
+/**
+ * The name of the Go type a typed schema stands for: `int32`, `map[string]string`, `v1.PodSpec`.
+ */
 export function goType(schema: Schema): string {
   const at = resolved(schema);
   if (at.typeName !== undefined) return shortTypeName(at.typeName);

@@ -128,7 +128,10 @@ function pruneItems(
   }
 }
 
-/** Nothing is known: objects lose all members, lists keep their places. Input sets the depth, so it keeps its own stack. */
+/**
+ * Nothing is known: objects lose all members, lists keep their places. Input sets the depth, so it
+ * keeps its own stack.
+ */
 function pruneUnknown(value: JsonValue, path: string, removed: string[]): void {
   const stack: { value: JsonValue; path: string }[] = [{ value, path }];
   for (let at = stack.pop(); at !== undefined; at = stack.pop()) {

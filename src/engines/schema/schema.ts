@@ -25,7 +25,10 @@ export interface Schema {
   readonly default?: JsonValue;
   readonly intOrString?: boolean;
   readonly preserveUnknownFields?: boolean;
-  /** A complete object with apiVersion, kind and metadata of its own (`x-kubernetes-embedded-resource`). */
+  /**
+   * A complete object with apiVersion, kind and metadata of its own (`x-kubernetes-embedded-
+   * resource`).
+   */
   readonly embeddedResource?: boolean;
 
   /** For lists. Absent means atomic. */
@@ -38,7 +41,10 @@ export interface Schema {
   readonly patchStrategies?: readonly ('merge' | 'replace' | 'retainKeys')[];
   readonly patchMergeKey?: string;
 
-  /** `int32`, `int64`, `float`, `double`, `byte`, `date-time`, `micro-time`, `quantity`, `duration`, … */
+  /**
+   * `int32`, `int64`, `float`, `double`, `byte`, `date-time`, `micro-time`, `quantity`,
+   * `duration`, …
+   */
   readonly format?: string;
   readonly validation?: ValueValidation;
   readonly title?: string;
@@ -66,10 +72,14 @@ export interface Alternatives {
   readonly otherwise?: string;
 }
 
-/** Stands for a value nothing is known about: `additionalProperties: true`. Compared by identity. */
+/**
+ * Stands for a value nothing is known about: `additionalProperties: true`. Compared by identity.
+ */
 export const anySchema: Schema = Object.freeze({});
 
-/** Stands for members that may not be there: `additionalProperties: false`. Compared by identity. */
+/**
+ * Stands for members that may not be there: `additionalProperties: false`. Compared by identity.
+ */
 export const noSchema: Schema = Object.freeze({});
 
 /** Whether a schema is one of the two stand-ins, which say nothing about structure. */

@@ -50,7 +50,9 @@ function run(check: Check, at: At): Result {
 
 const isValid = (result: Result) => result.errors.length === 0;
 
-/** Of alternatives that all fail, the errors of the one with most checks passed are told as well. */
+/**
+ * Of alternatives that all fail, the errors of the one with most checks passed are told as well.
+ */
 function checkAny(alternatives: readonly Check[], at: At, result: Result): void {
   let best: Result | undefined;
   for (const alternative of alternatives) {

@@ -11,7 +11,9 @@ import { formatCheck } from './formats.ts';
 import { goFloat } from './go-wording.ts';
 import type { ValueValidation } from './schema.ts';
 
-/** Checks of one value. They say `in body` because upstream's validator was written for requests. */
+/**
+ * Checks of one value. They say `in body` because upstream's validator was written for requests.
+ */
 export type ValueCheck = (value: JsonValue, path: string, errors: FieldError[]) => void;
 
 /** The field of an error: upstream trims the dot a member of the root gets. */

@@ -10,7 +10,9 @@ import {
   type ValueValidation,
 } from './schema.ts';
 
-/** What the validator sees of a schema or of a validation nested in allOf and its like: one form. */
+/**
+ * What the validator sees of a schema or of a validation nested in allOf and its like: one form.
+ */
 export interface ValidationNode {
   readonly types: readonly string[];
   readonly nullable: boolean;

@@ -15,7 +15,7 @@ import {
   required,
   tooMany,
 } from '../../meta/field-error.ts';
-import { dns1035Label, dnsSubdomain } from '../name-rules.ts';
+import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
 import { fieldPathTarget } from './field-path.ts';
 import type { SchemaProps } from './schema-props.ts';
 
@@ -107,7 +107,8 @@ export function selectableErrors(
     }
     if (!selectableTypes.has(target.schema.type ?? '')) {
       const detail =
-        'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.';
+        'must point to a field of type string, boolean or integer. ' +
+        'Enum string fields and strings with formats are allowed.';
       errors.push(invalid(field, jsonPath, detail));
     }
     const name = target.names.join('.');

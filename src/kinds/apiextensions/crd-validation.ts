@@ -13,7 +13,7 @@ import {
   notSupported,
   required,
 } from '../../meta/field-error.ts';
-import { dns1035Label, dnsSubdomain } from '../name-rules.ts';
+import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
 import { approvalErrors } from './api-approval.ts';
 import { type InternalSpec, internalSpec } from './crd-internal.ts';
 import {
@@ -108,7 +108,8 @@ function validateAll(crd: Crd, options: Options): FieldError[] {
   const preserve = spec.preserveUnknownFields === true;
   const kept = options.old?.spec.preserveUnknownFields === true;
   const detail =
-    'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
+    'cannot set to true, set x-kubernetes-preserve-unknown-fields to true ' +
+    'in spec.versions[*].schema instead';
   return [
     ...specErrors(internalSpec(crd), options),
     ...validateCrdStatus(crd),
@@ -259,6 +260,8 @@ function selectable(
   return selectableErrors(fields, schema, { path: at.path, mayExceed });
 }
 
+const printable = 'must only contain printable UTF-8 characters';
+
 function deprecationErrors(version: CrdVersion, path: string): FieldError[] {
   const { deprecated = false, deprecationWarning: text } = version;
   if (text === undefined) return [];
@@ -272,7 +275,7 @@ function deprecationErrors(version: CrdVersion, path: string): FieldError[] {
   const at = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(text)?.index;
   if (at !== undefined) {
     const index = Buffer.byteLength(text.slice(0, at));
-    const detail = `must only contain printable UTF-8 characters; non-printable character found at index ${index}`;
+    const detail = `${printable}; non-printable character found at index ${index}`;
     errors.push(invalid(field, text, detail));
   }
   return errors;
@@ -357,22 +360,31 @@ function ruleErrors(
   });
 }
 
-/** Go's names of what may stand at the root beside a status subresource, as the message lists them. */
+/**
+ * Go's names of what may stand at the root beside a status subresource, as the message lists them.
+ */
 const rootFields =
-  'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations';
+  'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength ' +
+  'MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ' +
+  'ExternalDocs Example XPreserveUnknownFields XValidations';
+const ifStatus = 'if the status subresource is enabled';
 const atRoot = new Set(rootFields.split(' '));
 
-/** The schema of status is taken out of the root's properties, so the root may not judge as a whole. */
+/**
+ * The schema of status is taken out of the root's properties, so the root may not judge as a
+ * whole.
+ */
 function rootErrors(props: SchemaProps, path: string): FieldError[] {
   for (const name of Object.keys(props)) {
     if (name === 'type') {
       if (props.type === 'object') continue;
       const detail =
-        'only "object" is allowed as the type at the root of the schema if the status subresource is enabled';
+        'only "object" is allowed as the type at the root of the schema ' +
+        'if the status subresource is enabled';
       return [invalid(childPath(path, 'type'), props.type, detail)];
     }
     if (props[name] === undefined || atRoot.has(goName(name))) continue;
-    const detail = `only [${rootFields}] fields are allowed at the root of the schema if the status subresource is enabled`;
+    const detail = `only [${rootFields}] fields are allowed at the root of the schema ${ifStatus}`;
     return [invalid(path, props, detail)];
   }
   return [];
@@ -384,6 +396,10 @@ function goName(name: string): string {
     .replace(/-(\w)/g, (_, c: string) => c.toUpperCase());
   return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
+
+const untilMigrated = (name: string) =>
+  'and must remain in spec.versions until a storage migration ensures no data remains persisted ' +
+  `in ${name} and removes ${name} from status.storedVersions`;
 
 function storedVersionErrors(crd: Crd): FieldError[] {
   const field = 'status.storedVersions';
@@ -399,13 +415,16 @@ function storedVersionErrors(crd: Crd): FieldError[] {
     left.delete(version.name);
   }
   for (const [name, index] of left) {
-    const detail = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`;
+    const detail = `missing from spec.versions; ${name} was previously a storage version, ${untilMigrated(name)}`;
     errors.push(invalid(indexPath(field, index), name, detail));
   }
   return errors;
 }
 
-/** The group and the plural are part of the name; scope and kind of what is stored once it is served. */
+/**
+ * The group and the plural are part of the name; scope and kind of what is stored once it is
+ * served.
+ */
 function immutableErrors(crd: Crd, old: Crd): FieldError[] {
   const [now, before] = [crd.spec, old.spec];
   const pairs: [string, string, string][] = [];

@@ -10,11 +10,11 @@ import {
 import type { Dialect } from '../../dialect.ts';
 import type { EmbeddedRules } from '../../engines/schema/embedded.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { dns1035Label, dnsSubdomain, pathSegment, qualifiedName } from '../../meta/names.ts';
 import { validateObjectMeta } from '../../meta/object-meta.ts';
 import { type ApiObject, apiVersionOf, type ObjectMeta } from '../../meta/types.ts';
 import { age, createdAtColumn, nameColumn } from '../cells.ts';
 import { statusSubresource } from '../define.ts';
-import { dns1035Label, dnsSubdomain, pathSegment, qualifiedName } from '../name-rules.ts';
 import { schemaOf } from '../schema-of.ts';
 import { crdSchema } from './crd-schema.ts';
 import {

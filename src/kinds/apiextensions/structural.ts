@@ -138,14 +138,16 @@ function metaErrors(props: SchemaProps, level: Level, path: string): FieldError[
     }
     if (level === 'root' && !restrictsNamesOnly(metadata)) {
       const detail =
-        'must not specify anything other than name and generateName, but metadata is implicitly specified';
+        'must not specify anything other than name and generateName, ' +
+        'but metadata is implicitly specified';
       errors.push(forbiddenField(at('metadata'), detail));
     }
   }
   const preserves = props['x-kubernetes-preserve-unknown-fields'] === true;
   if (embedded && !preserves && properties.size === 0) {
     const detail =
-      'must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields';
+      'must not be empty if x-kubernetes-embedded-resource is true ' +
+      'without x-kubernetes-preserve-unknown-fields';
     errors.push(required(childPath(path, 'properties'), detail));
   }
   return errors;
