@@ -3,8 +3,8 @@ import { deleteObject } from '../registry/delete.ts';
 import type { DeleteOptions, ListOptions } from '../request/options.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
+import { checkedSelection } from './collection-options.ts';
 import { sendValue, successStatus } from './respond.ts';
-import { filterOf } from './selection.ts';
 import { writeContext } from './write-context.ts';
 
 /** Deletions of one request that run at a time. */
@@ -17,13 +17,15 @@ export async function deleteCollectionEndpoint(
 ): Promise<void> {
   const { context, target } = call;
   const { list, removal } = options;
+  const { filter, name } = checkedSelection(call, list, { watch: false });
   const found = await context.registry.caches.of(target.def).list({
     namespace: target.namespace,
+    ...(name === undefined ? {} : { name }),
     resourceVersion: list.resourceVersion,
     resourceVersionMatch: list.resourceVersionMatch,
     limit: list.limit,
     continueToken: list.continueToken,
-    filter: filterOf(call, list),
+    filter,
   });
   const entries = [...found.entries()];
   let next = 0;

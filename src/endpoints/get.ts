@@ -1,6 +1,6 @@
 import { notFound } from '../meta/status.ts';
-import { groupResourceOf } from '../registry/registry.ts';
 import { objectKey } from '../registry/object-codec.ts';
+import { groupResourceOf } from '../registry/registry.ts';
 import type { GetOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { sendEntry } from './respond.ts';

@@ -1,13 +1,13 @@
 import { encodeJson } from '../codec/json.ts';
 import { apiVersionOf } from '../meta/types.ts';
+import { jsonIn, servesStoredForm } from '../registry/object-codec.ts';
 import type { ListOptions } from '../request/options.ts';
 import type { ListResult } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
+import { checkedSelection } from './collection-options.ts';
+import { sendBody } from './compression.ts';
 import { encodeBytes } from './output.ts';
 import { answerHeaders } from './respond.ts';
-import { filterOf } from './selection.ts';
-import { compressed, wantsGzip } from './compression.ts';
-import { jsonIn, servesStoredForm } from '../registry/object-codec.ts';
 
 const comma = Buffer.from(',');
 const footer = Buffer.from(']}\n');
@@ -15,20 +15,21 @@ const footer = Buffer.from(']}\n');
 /** Answers a collection from the cache's own buffers (API-2, LIST-1 to LIST-8). */
 export async function listEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, target } = call;
+  const { filter, name } = checkedSelection(call, options, { watch: false });
   const result = await context.registry.caches.of(target.def).list({
     namespace: target.namespace,
+    ...(name === undefined ? {} : { name }),
     resourceVersion: options.resourceVersion,
     resourceVersionMatch: options.resourceVersionMatch,
     limit: options.limit,
     continueToken: options.continueToken,
-    filter: filterOf(call, options),
+    filter,
   });
-  const pieces = () => listPieces(call, result);
-  const plain = call.output.mediaType === 'application/json' && !call.output.pretty;
-  if (!plain) return sendReencoded(call, pieces());
   const headers = answerHeaders(call, call.output.mediaType);
-  if (wantsGzip(call, result)) return compressed(call, { headers, pieces: pieces() });
-  call.exchange.send({ status: 200, headers, body: pieces() });
+  const pieces = listPieces(call, result);
+  const plain = call.output.mediaType === 'application/json' && !call.output.pretty;
+  const body = plain ? pieces : await encodeBytes(call.output, Buffer.concat([...pieces]));
+  sendBody(call, { status: 200, headers, body });
 }
 
 function* listPieces(call: ApiCall, result: ListResult): Generator<Buffer> {
@@ -54,10 +55,4 @@ function* convertedPieces(call: ApiCall, result: ListResult): Generator<Buffer> 
     first = false;
     yield jsonIn(def, version, entry);
   }
-}
-
-async function sendReencoded(call: ApiCall, pieces: Iterable<Buffer>): Promise<void> {
-  const body = await encodeBytes(call.output, Buffer.concat([...pieces]));
-  const headers = answerHeaders(call, call.output.mediaType);
-  call.exchange.send({ status: 200, headers, body });
 }

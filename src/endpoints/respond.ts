@@ -1,10 +1,10 @@
 import type { Exchange } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
-import type { StatusDetails } from '../meta/status.ts';
-import { StatusError } from '../meta/status.ts';
+import type { StatusDetails, StatusError } from '../meta/status.ts';
 import { jsonIn, objectIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
+import { sendBody } from './compression.ts';
 import { encodeBytes, encodeValue, type Output } from './output.ts';
 
 /** Headers of an API answer: upstream's cache rule, the request's id, its warnings. */
@@ -41,11 +41,8 @@ export async function sendEntry(
   const { def, version } = call.target;
   const json = jsonIn(def, version, answer.entry);
   const body = await encodeBytes(call.output, json);
-  call.exchange.send({
-    status: answer.status,
-    headers: answerHeaders(call, call.output.mediaType),
-    body,
-  });
+  const headers = answerHeaders(call, call.output.mediaType);
+  sendBody(call, { status: answer.status, headers, body });
 }
 
 /** Answers with a decoded value (discovery, reviews, a scale). */

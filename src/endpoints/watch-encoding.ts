@@ -30,7 +30,6 @@ export function watchEncoding(call: ApiCall): WatchEncoding {
     bookmark(revision, { initialEventsEnd }) {
       const metadata = {
         resourceVersion: String(revision),
-        creationTimestamp: null,
         ...(initialEventsEnd ? { annotations: { [annotation]: 'true' } } : {}),
       };
       return frameOf('BOOKMARK', { kind: def.kind, apiVersion, metadata });

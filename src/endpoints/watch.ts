@@ -3,8 +3,8 @@ import { StatusError } from '../meta/status.ts';
 import type { ListOptions } from '../request/options.ts';
 import type { WatchEnd, WatchHandle, WatchSink } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
+import { checkedSelection } from './collection-options.ts';
 import { answerHeaders } from './respond.ts';
-import { filterOf, singleName } from './selection.ts';
 import { watchEncoding } from './watch-encoding.ts';
 
 /**
@@ -13,6 +13,7 @@ import { watchEncoding } from './watch-encoding.ts';
  */
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, exchange, target } = call;
+  const { filter, name, isNameOnly } = checkedSelection(call, options, { watch: true });
   const encoding = watchEncoding(call);
   const sink = createSink({
     open: () =>
@@ -20,30 +21,34 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     errorFrame: encoding.errorFrame,
   });
   let handle: WatchHandle | undefined;
-  const stop = () => {
+  const shutdown = context.onShutdown(() => {
     handle?.close();
     sink.end({ type: 'shutdown' });
-  };
-  const shutdown = context.onShutdown(stop);
+  });
   exchange.onAbort(() => {
     shutdown.close();
     handle?.close();
   });
   sink.onEnded(() => shutdown.close());
-  const name = singleName(call, options);
-  handle = await context.registry.caches.of(target.def).watch({
-    namespace: target.namespace,
-    ...(name === undefined ? {} : { name }),
-    resourceVersion: options.resourceVersion,
-    filter: filterOf(call, options),
-    allowBookmarks: options.allowWatchBookmarks,
-    sendInitialEvents: options.sendInitialEvents,
-    timeoutMs: watchTimeoutMs(call, options),
-    encoder: encoding.encoder,
-    sink,
-  });
-  sink.start();
-  if (exchange.aborted) handle.close();
+  try {
+    handle = await context.registry.caches.of(target.def).watch({
+      namespace: target.namespace,
+      ...(name === undefined ? {} : { name }),
+      resourceVersion: options.resourceVersion,
+      // Without a filter, watchers of one object share their frames.
+      filter: isNameOnly ? undefined : filter,
+      allowBookmarks: options.allowWatchBookmarks,
+      sendInitialEvents: options.sendInitialEvents,
+      timeoutMs: watchTimeoutMs(call, options),
+      encoder: encoding.encoder,
+      sink,
+    });
+  } catch (error) {
+    shutdown.close();
+    throw error;
+  }
+  if (exchange.aborted || sink.ended) handle.close();
+  else sink.start();
 }
 
 /** `timeoutSeconds`, else a random time from the minimum to twice that, as upstream spreads it. */
@@ -57,6 +62,7 @@ function watchTimeoutMs(call: ApiCall, options: ListOptions): number {
 interface StreamSink extends WatchSink {
   /** Opens the stream if no frame has yet: the headers tell the client that the watch stands. */
   start(): void;
+  readonly ended: boolean;
   onEnded(callback: () => void): void;
 }
 
@@ -72,8 +78,9 @@ function createSink(options: {
     return stream;
   };
   return {
-    start: () => {
-      if (!ended) opened();
+    start: () => void opened(),
+    get ended() {
+      return ended;
     },
     write: (frames) => ended || opened().write(frames),
     onDrain: (callback) => opened().onDrain(callback),
