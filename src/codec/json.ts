@@ -20,6 +20,8 @@ export interface DecodedJson {
   readonly value: JsonValue;
   /** Paths of members given twice, as upstream writes them: `spec.list[0].a`; the last one won. */
   readonly duplicates: string[];
+  /** YAML's own way to tell them instead: `line 4: key "a" already set in map`. */
+  readonly repeated?: readonly string[];
 }
 
 /**

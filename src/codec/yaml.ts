@@ -1,10 +1,18 @@
-import { parse, stringify } from 'yaml';
-import type { JsonValue } from '../base/json.ts';
+import { isUtf8 } from 'node:buffer';
 import type { DecodedJson } from './json.ts';
-export class YamlError extends Error {}
+import { YamlError } from './yaml-error.ts';
+
+export { YamlError } from './yaml-error.ts';
+export { encodeYaml } from './yaml-write.ts';
+
+/**
+ * Decodes the one document of a YAML text (CODEC-2) as upstream does: YAML 1.1 booleans and numbers,
+ * times as strings, merge keys, keys made strings; of keys given twice the last wins and each is
+ * told, in upstream's words. An empty text is null. The library that parses is loaded by the first
+ * who needs it, as JSON is the rule. Rejects with YamlError only.
+ */
 export async function decodeYaml(bytes: Buffer): Promise<DecodedJson> {
-  return { value: parse(bytes.toString('utf8')) as JsonValue, duplicates: [] };
-}
-export function encodeYaml(value: JsonValue): string {
-  return stringify(value);
+  if (!isUtf8(bytes)) throw new YamlError('yaml: invalid leading UTF-8 octet');
+  const { readYaml } = await import('./yaml-read.ts');
+  return readYaml(bytes.toString('utf8'));
 }
