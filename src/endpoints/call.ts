@@ -1,9 +1,9 @@
+import type { Permit } from '../authz/authorization.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import type { Permit } from '../authz/authorization.ts';
 import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import type { UserInfo } from '../meta/types.ts';
@@ -66,4 +66,14 @@ export interface ApiCall {
   readonly warnings: string[];
   /** Monotonic time at which the request gives up. */
   readonly deadlineMs: number;
+}
+
+/** A request that has passed every gate. */
+export interface Admitted {
+  readonly context: EndpointContext;
+  readonly exchange: Exchange;
+  readonly info: RequestInfo;
+  readonly user: UserInfo;
+  readonly permit: Permit;
+  readonly baseHeaders: Readonly<Record<string, string>>;
 }

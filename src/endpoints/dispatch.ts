@@ -1,23 +1,13 @@
-import type { Exchange } from '../base/exchange.ts';
 import type { Permit } from '../authz/authorization.ts';
+import type { Exchange } from '../base/exchange.ts';
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import { methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { RequestInfo } from '../request/request-info.ts';
-import type { ApiCall, EndpointContext } from './call.ts';
+import type { Admitted, ApiCall } from './call.ts';
 import { negotiateOutput } from './negotiate.ts';
 import { nonResourceEndpoint } from './non-resource.ts';
 import { verbEndpoint } from './verbs.ts';
-
-/** A request that has passed every gate. */
-export interface Admitted {
-  readonly context: EndpointContext;
-  readonly exchange: Exchange;
-  readonly info: RequestInfo;
-  readonly user: UserInfo;
-  readonly permit: Permit;
-  readonly baseHeaders: Readonly<Record<string, string>>;
-}
 
 /** Finds the endpoint of an admitted request and runs it. Throws 404, 405, 406. */
 export async function dispatch(admitted: Admitted): Promise<void> {

@@ -9,7 +9,7 @@ import {
   groupList,
   resourceList,
 } from '../views/discovery.ts';
-import type { Admitted } from './dispatch.ts';
+import type { Admitted } from './call.ts';
 import { aggregatedVersionOf, negotiateOutput } from './negotiate.ts';
 import { answerHeaders, sendValue } from './respond.ts';
 
