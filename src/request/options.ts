@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import type { JsonValue } from '../base/json.ts';
 import type { Dialect } from '../dialect.ts';
 import {
   type FieldError,
@@ -7,16 +7,28 @@ import {
   notSupported,
   required,
 } from '../meta/field-error.ts';
-import { badRequest, invalidObject } from '../meta/status.ts';
+import { validateFieldManager } from '../meta/field-manager-name.ts';
+import { invalidObject } from '../meta/status.ts';
+import { type GivenDeleteOptions, readDeleteOptions } from './delete-options-body.ts';
+import { isTrue, optionalBoolean, optionalInteger, optionalText } from './query.ts';
+
+/**
+ * The options of a request, from its query and, for DELETE, its body. Each parser throws upstream's
+ * 400 for text that is not of the option's type, and 422 (`CreateOptions.meta… "" is invalid: …`)
+ * for a value that the option does not take. Parameters nobody knows are passed over.
+ */
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
+
 export interface GetOptions {
   readonly resourceVersion: string | undefined;
 }
+
 export interface ListOptions {
   readonly labelSelector: string;
   readonly fieldSelector: string;
   readonly resourceVersion: string | undefined;
+  /** As given: whether it is one of these is judged with the other options (LIST-5). */
   readonly resourceVersionMatch: 'Exact' | 'NotOlderThan' | undefined;
   readonly limit: number | undefined;
   readonly continueToken: string | undefined;
@@ -24,129 +36,177 @@ export interface ListOptions {
   readonly sendInitialEvents: boolean | undefined;
   readonly timeoutSeconds: number | undefined;
 }
+
 export interface WriteOptions {
   readonly dryRun: boolean;
+  /** Undefined when none was given: the User-Agent then names the manager (MF-2). */
   readonly fieldManager: string | undefined;
   readonly fieldValidation: FieldValidation;
 }
+
 export interface PatchOptions extends WriteOptions {
   readonly force: boolean;
 }
+
+export type PropagationPolicy = 'Orphan' | 'Background' | 'Foreground';
+
 export interface DeleteOptions {
   readonly dryRun: boolean;
+  /** Never negative: upstream takes a negative one for a second. */
   readonly gracePeriodSeconds: number | undefined;
-  readonly propagationPolicy: 'Orphan' | 'Background' | 'Foreground' | undefined;
+  readonly propagationPolicy: PropagationPolicy | undefined;
+  /** The older way to ask for a policy; never set together with it. */
   readonly orphanDependents: boolean | undefined;
   readonly preconditions:
     | { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined }
     | undefined;
 }
-const orNone = (q: URLSearchParams, name: string) => {
-  const v = q.get(name);
-  return v === null || v === '' ? undefined : v;
-};
-export function parseGetOptions(q: URLSearchParams, _d: Dialect): GetOptions {
-  return { resourceVersion: orNone(q, 'resourceVersion') };
+
+export function parseGetOptions(query: URLSearchParams, _dialect: Dialect): GetOptions {
+  return { resourceVersion: optionalText(query, 'resourceVersion') };
 }
-export function parseListOptions(q: URLSearchParams, _d: Dialect): ListOptions {
-  const number = (n: string) => {
-    const v = orNone(q, n);
-    return v === undefined ? undefined : Number(v);
-  };
-  const bool = (n: string) => {
-    const v = orNone(q, n);
-    return v === undefined ? undefined : v === 'true' || v === '1';
-  };
+
+/** Reads a list's or watch's options; which of them go together is the endpoint's to judge. */
+export function parseListOptions(query: URLSearchParams, _dialect: Dialect): ListOptions {
+  const match = optionalText(query, 'resourceVersionMatch');
   return {
-    labelSelector: q.get('labelSelector') ?? '',
-    fieldSelector: q.get('fieldSelector') ?? '',
-    resourceVersion: orNone(q, 'resourceVersion'),
-    resourceVersionMatch: orNone(q, 'resourceVersionMatch') as 'Exact',
-    limit: number('limit'),
-    continueToken: orNone(q, 'continue'),
-    allowWatchBookmarks: bool('allowWatchBookmarks') ?? false,
-    sendInitialEvents: bool('sendInitialEvents'),
-    timeoutSeconds: number('timeoutSeconds'),
+    labelSelector: query.get('labelSelector') ?? '',
+    fieldSelector: query.get('fieldSelector') ?? '',
+    resourceVersion: optionalText(query, 'resourceVersion'),
+    resourceVersionMatch: match as ListOptions['resourceVersionMatch'],
+    timeoutSeconds: optionalInteger(query, 'timeoutSeconds'),
+    limit: optionalInteger(query, 'limit'),
+    continueToken: optionalText(query, 'continue'),
+    allowWatchBookmarks: isTrue(query.get('allowWatchBookmarks')),
+    sendInitialEvents: optionalBoolean(query, 'sendInitialEvents'),
   };
 }
-export function parseCreateOptions(q: URLSearchParams, _d: Dialect): WriteOptions {
-  return {
-    dryRun: q.get('dryRun') === 'All',
-    fieldManager: orNone(q, 'fieldManager'),
-    fieldValidation: (orNone(q, 'fieldValidation') ?? 'Warn') as FieldValidation,
-  };
+
+export function parseCreateOptions(query: URLSearchParams, dialect: Dialect): WriteOptions {
+  return writeOptions(query, { kind: 'CreateOptions', dialect, errors: [] });
 }
-export const parseUpdateOptions = parseCreateOptions;
+
+export function parseUpdateOptions(query: URLSearchParams, dialect: Dialect): WriteOptions {
+  return writeOptions(query, { kind: 'UpdateOptions', dialect, errors: [] });
+}
 
 /** PATCH's options: `force` is apply's alone, and apply needs a manager (SSA-1). */
 export function parsePatchOptions(
   query: URLSearchParams,
   context: { readonly dialect: Dialect; readonly isApply: boolean },
 ): PatchOptions {
-  const options = parseCreateOptions(query, context.dialect);
+  const { dialect, isApply } = context;
+  const force = optionalBoolean(query, 'force');
   const errors: FieldError[] = [];
-  const given = query.get('force');
-  if (!context.isApply && given !== null) {
-    errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
-  }
-  if (context.isApply && options.fieldManager === undefined) {
+  if (isApply && optionalText(query, 'fieldManager') === undefined) {
     errors.push(required('fieldManager', 'is required for apply patch'));
   }
-  if (errors.length > 0) {
-    throw invalidObject({ group: context.dialect.group('meta'), kind: 'PatchOptions' }, '', errors);
+  if (!isApply && force !== undefined) {
+    errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
   }
-  return { ...options, force: given === 'true' || given === '1' };
+  const options = writeOptions(query, { kind: 'PatchOptions', dialect, errors });
+  return { ...options, force: force === true };
+}
+
+const defaultWriteOptions: WriteOptions = {
+  dryRun: false,
+  fieldManager: undefined,
+  fieldValidation: 'Warn',
+};
+
+const fieldValidations = ['', 'Ignore', 'Strict', 'Warn'] as const;
+
+/** @param options.errors what has been found wrong so far */
+function writeOptions(
+  query: URLSearchParams,
+  options: {
+    readonly kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions';
+    readonly dialect: Dialect;
+    readonly errors: readonly FieldError[];
+  },
+): WriteOptions {
+  const { kind, dialect } = options;
+  if (query.size === 0 && options.errors.length === 0) return defaultWriteOptions;
+  const fieldManager = optionalText(query, 'fieldManager');
+  // An empty `dryRun` is a real write (DRY-2).
+  const dryRun = query.getAll('dryRun').filter((value) => value !== '');
+  const given = query.get('fieldValidation') ?? '';
+  const fieldValidation = fieldValidations.find((one) => one === given);
+  const errors = [
+    ...options.errors,
+    ...validateFieldManager(fieldManager ?? '', 'fieldManager'),
+    ...validateDryRun(dryRun),
+  ];
+  if (fieldValidation === undefined) {
+    errors.push(notSupported('fieldValidation', given, fieldValidations));
+  }
+  if (errors.length > 0) throw invalidOptions(dialect, { kind, errors });
+  return {
+    dryRun: dryRun.length > 0,
+    fieldManager,
+    fieldValidation: (fieldValidation ?? '') === '' ? 'Warn' : (fieldValidation as FieldValidation),
+  };
+}
+
+function validateDryRun(values: readonly string[]): FieldError[] {
+  if (values.every((value) => value === 'All')) return [];
+  const list = values.map((value) => JSON.stringify(value)).join(', ');
+  const message = `Unsupported value: []string{${list}}: supported values: "All"`;
+  return [{ type: 'FieldValueNotSupported', field: 'dryRun', message }];
+}
+
+function invalidOptions(
+  dialect: Dialect,
+  found: { readonly kind: string; readonly errors: readonly FieldError[] },
+): Error {
+  return invalidObject({ group: dialect.group('meta'), kind: found.kind }, '', found.errors);
 }
 
 const policies = ['Foreground', 'Background', 'Orphan'] as const;
 
-/** DELETE's options: the body's when there is one, else the query's (DEL-1). Throws 400, 422. */
+/** DELETE's options: the body's when there is one, else the query's (DEL-2). */
 export function parseDeleteOptions(
   query: URLSearchParams,
   dialect: Dialect,
   body?: JsonValue,
 ): DeleteOptions {
-  const given = isObject(body) ? body : queryForm(query);
+  const given = body === undefined ? queryForm(query) : readDeleteOptions(body);
+  const { propagationPolicy, orphanDependents, dryRun } = given;
   const errors: FieldError[] = [];
-  const policy = given.propagationPolicy ?? undefined;
-  const orphan = given.orphanDependents ?? undefined;
-  if (policy !== undefined && orphan !== undefined) {
+  if (propagationPolicy !== undefined && orphanDependents !== undefined) {
     const why = 'orphanDependents and deletionPropagation cannot be both set';
-    errors.push(invalid('propagationPolicy', policy, why));
+    errors.push(invalid('propagationPolicy', propagationPolicy, why));
   }
-  const found = policies.find((one) => one === policy);
-  if (policy !== undefined && found === undefined) {
-    errors.push(notSupported('propagationPolicy', policy, [...policies, 'nil']));
+  const policy = policies.find((one) => one === propagationPolicy);
+  if (propagationPolicy !== undefined && policy === undefined) {
+    errors.push(notSupported('propagationPolicy', propagationPolicy, [...policies, 'nil']));
   }
-  const dryRun = Array.isArray(given.dryRun) ? given.dryRun : [];
-  const wrong = dryRun.filter((one) => one !== 'All');
-  if (wrong.length > 0) errors.push(notSupported('dryRun', dryRun, ['All']));
-  if (errors.length > 0) {
-    throw invalidObject({ group: dialect.group('meta'), kind: 'DeleteOptions' }, '', errors);
-  }
-  const grace = given.gracePeriodSeconds ?? undefined;
-  if (grace !== undefined && !Number.isSafeInteger(grace)) {
-    throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(String(grace))}: invalid syntax`);
-  }
+  errors.push(...validateDryRun(dryRun));
+  if (errors.length > 0) throw invalidOptions(dialect, { kind: 'DeleteOptions', errors });
   return {
     dryRun: dryRun.length > 0,
-    gracePeriodSeconds: grace as number | undefined,
-    propagationPolicy: found ?? (orphan === true ? 'Orphan' : undefined),
-    orphanDependents: typeof orphan === 'boolean' ? orphan : undefined,
-    preconditions: isObject(given.preconditions)
-      ? (given.preconditions as DeleteOptions['preconditions'])
-      : undefined,
+    gracePeriodSeconds: notNegative(given.gracePeriodSeconds),
+    propagationPolicy: policy,
+    orphanDependents,
+    preconditions: preconditionsOf(given),
   };
 }
 
-function queryForm(query: URLSearchParams): JsonObject {
-  const grace = query.get('gracePeriodSeconds') ?? '';
-  const policy = query.get('propagationPolicy') ?? '';
-  const orphan = query.get('orphanDependents') ?? '';
+const notNegative = (seconds: number | undefined) =>
+  seconds !== undefined && seconds < 0 ? 1 : seconds;
+
+function preconditionsOf(given: GivenDeleteOptions): DeleteOptions['preconditions'] {
+  const { uid, resourceVersion } = given;
+  return uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion };
+}
+
+function queryForm(query: URLSearchParams): GivenDeleteOptions {
   return {
-    dryRun: query.getAll('dryRun'),
-    ...(grace === '' ? {} : { gracePeriodSeconds: /^-?\d+$/.test(grace) ? Number(grace) : grace }),
-    ...(policy === '' ? {} : { propagationPolicy: policy }),
-    ...(orphan === '' ? {} : { orphanDependents: orphan === 'true' || orphan === '1' }),
+    gracePeriodSeconds: optionalInteger(query, 'gracePeriodSeconds'),
+    orphanDependents: optionalBoolean(query, 'orphanDependents'),
+    propagationPolicy: query.get('propagationPolicy') ?? undefined,
+    dryRun: query.getAll('dryRun').filter((value) => value !== ''),
+    uid: optionalText(query, 'uid'),
+    resourceVersion: optionalText(query, 'resourceVersion'),
   };
 }

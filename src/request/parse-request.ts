@@ -1,23 +1,103 @@
-import { badRequest } from '../meta/status.ts';
+import { pathSegment } from '../meta/names.ts';
+import { parseFieldSelector } from '../meta/selectors.ts';
+import { badRequest, methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
+import { isTrue } from './query.ts';
 import type { RequestInfo } from './request-info.ts';
 
-const verbs: Readonly<Record<string, string>> = {
-  POST: 'create',
-  GET: 'get',
-  HEAD: 'get',
-  PUT: 'update',
-  PATCH: 'patch',
-  DELETE: 'delete',
-};
+const verbs: ReadonlyMap<string, string> = new Map([
+  ['POST', 'create'],
+  ['GET', 'get'],
+  ['HEAD', 'get'],
+  ['PUT', 'update'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'delete'],
+]);
+/** Below a namespace these are the namespace's own sub-resources, not resources inside it. */
 const namespaceSubresources = new Set(['status', 'finalize']);
+/** Longest path served, bytes as sent; the longest legal one is about a tenth of it. */
+const pathBytesMax = 8192;
+/** Shared by all requests without a query; nobody writes to a query. */
+const noQuery = new URLSearchParams();
 
+/**
+ * What a method and URL ask for (API-1, API-4). Throws 400 for a path that cannot be a legal one
+ * (bad escapes, NUL, `.` and `..`, too long), 404 for one with an empty segment in an API path, 405
+ * for a method other than GET on the old `/watch/` paths.
+ */
 export function parseRequest(method: string, url: string): RequestInfo {
-  const at = url.indexOf('?');
-  const rawPath = at < 0 ? url : url.slice(0, at);
-  const query = new URLSearchParams(at < 0 ? '' : url.slice(at + 1));
-  const { path, parts } = splitPath(rawPath);
-  const none = {
+  const target = url.startsWith('/') ? url : originForm(url);
+  const at = target.indexOf('?');
+  const path = decodePath(at < 0 ? target : target.slice(0, at));
+  const query = at < 0 ? noQuery : new URLSearchParams(target.slice(at + 1));
+  const segments = segmentsOf(path);
+  const [prefix = ''] = segments;
+  const isApi = (prefix === 'api' || prefix === 'apis') && segments.length > 1;
+  const resourceAt = prefix === 'api' ? 2 : 3;
+  if (!isApi || segments.length <= resourceAt) return otherRequest(method, { path, query });
+  if (segments.includes('') || path.startsWith('//')) throw noSuchPath();
+  const hasGroup = prefix === 'apis';
+  return resourceRequest(method, {
     path,
+    query,
+    apiPrefix: prefix,
+    group: hasGroup ? (segments[1] as string) : '',
+    version: segments[hasGroup ? 2 : 1] as string,
+    rest: segments.slice(resourceAt),
+  });
+}
+
+/** HTTP/1.1 may name the server in the request line: `GET https://host/path`. */
+function originForm(url: string): string {
+  const found = /^https?:\/\/[^/?]*(.*)$/is.exec(url);
+  if (found === null) return `/${url}`;
+  const rest = found[1] ?? '';
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+function decodePath(raw: string): string {
+  if (raw.length > pathBytesMax) {
+    throw badRequest(`the path of the request is longer than ${pathBytesMax} bytes`);
+  }
+  let path = raw;
+  if (raw.includes('%')) {
+    try {
+      path = decodeURIComponent(raw);
+    } catch {
+      throw badRequest(`invalid URL escape in the path ${JSON.stringify(raw)}`);
+    }
+  }
+  if (path.includes('\0')) throw badRequest('the path of the request contains a NUL character');
+  return path;
+}
+
+/** Without the slashes at both ends. `.` and `..` are no legal names anywhere, so they never pass. */
+function segmentsOf(path: string): string[] {
+  let start = 0;
+  let end = path.length;
+  while (start < end && path[start] === '/') start += 1;
+  while (end > start && path[end - 1] === '/') end -= 1;
+  if (start === end) return [];
+  const segments = path.slice(start, end).split('/');
+  for (const segment of segments) {
+    if (segment === '.' || segment === '..') throw invalidName(segment);
+  }
+  return segments;
+}
+
+function invalidName(name: string): Error {
+  return badRequest(
+    `Name parameter invalid: ${JSON.stringify(name)}: ${pathSegment(name).join(';')}`,
+  );
+}
+
+function otherRequest(
+  method: string,
+  { path, query }: { path: string; query: URLSearchParams },
+): RequestInfo {
+  return {
+    verb: method.toLowerCase(),
+    path,
+    isResourceRequest: false,
     apiPrefix: '',
     group: '',
     version: '',
@@ -25,57 +105,73 @@ export function parseRequest(method: string, url: string): RequestInfo {
     resource: '',
     subresource: '',
     name: '',
-    parts: [] as string[],
+    parts: [],
     query,
   };
-  const plain = { ...none, verb: method.toLowerCase(), isResourceRequest: false };
-  const [prefix, ...rest] = parts;
-  if (prefix !== 'api' && prefix !== 'apis') return plain;
-  const skip = prefix === 'api' ? 1 : 2;
-  if (rest.length <= skip) return plain;
-  const group = prefix === 'api' ? '' : (rest[0] ?? '');
-  const version = rest[skip - 1] ?? '';
-  let left = rest.slice(skip);
-  let verb = verbs[method] ?? method.toLowerCase();
-  if (left[0] === 'watch' && left.length > 1) {
-    left = left.slice(1);
+}
+
+interface ApiPath {
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly apiPrefix: string;
+  readonly group: string;
+  readonly version: string;
+  /** What follows the version: one segment at least. */
+  readonly rest: readonly string[];
+}
+
+function resourceRequest(method: string, found: ApiPath): RequestInfo {
+  const { path, query, apiPrefix, group, version } = found;
+  let { rest } = found;
+  let verb = verbs.get(method) ?? '';
+  if (rest[0] === 'watch') {
+    rest = rest.slice(1);
+    if (rest.length === 0) throw noSuchPath();
+    if (method !== 'GET') throw methodNotAllowedOnPath();
     verb = 'watch';
   }
   let namespace = '';
-  if (left[0] === 'namespaces') {
-    namespace = left[1] ?? '';
-    if (left.length > 2 && !namespaceSubresources.has(left[2] ?? '')) left = left.slice(2);
+  if (rest[0] === 'namespaces' && rest.length > 1) {
+    namespace = rest[1] as string;
+    if (rest.length > 2 && !namespaceSubresources.has(rest[2] as string)) rest = rest.slice(2);
   }
-  const [resource = '', name = '', subresource = ''] = left;
-  const watch = query.get('watch');
-  if (verb === 'get' && (watch === 'true' || watch === '1')) verb = 'watch';
-  if (name === '' && verb === 'get') verb = 'list';
-  if (name === '' && verb === 'delete') verb = 'deletecollection';
+  const [resource = '', pathName = '', subresource = ''] = rest;
+  let name = pathName;
+  if (name === '' && verb === 'get') {
+    verb = method === 'GET' && isTrue(query.get('watch')) ? 'watch' : 'list';
+    name = nameInSelector(query);
+  } else if (name === '' && verb === 'delete') verb = 'deletecollection';
+  else if (name.includes('%') && verb !== 'create') throw invalidName(name);
   return {
-    ...none,
     verb,
+    path,
     isResourceRequest: true,
-    apiPrefix: prefix,
+    apiPrefix,
     group,
     version,
     namespace,
     resource,
     subresource,
     name,
-    parts: left,
+    parts: rest,
+    query,
   };
 }
 
-/** The decoded path and its segments; an escaped slash is part of its segment. Throws 400. */
-function splitPath(rawPath: string): { path: string; parts: string[] } {
-  const raw = rawPath.split('/').filter((part) => part !== '');
-  if (!rawPath.includes('%')) return { path: rawPath, parts: raw };
+/**
+ * The one object a list or watch can be about: a rule that allows only that name allows it
+ * (AUTHZ-1). A selector that cannot be read is the endpoint's to refuse.
+ */
+function nameInSelector(query: URLSearchParams): string {
+  const selector = query.size === 0 ? null : query.get('fieldSelector');
+  if (selector === null || !selector.includes('metadata.name')) return '';
   try {
-    return {
-      path: decodeURIComponent(rawPath),
-      parts: raw.map((part) => decodeURIComponent(part)),
-    };
+    const found = parseFieldSelector(selector).find(
+      ({ label, operator }) => label === 'metadata.name' && operator === '=',
+    );
+    const name = found?.value ?? '';
+    return pathSegment(name).length === 0 ? name : '';
   } catch {
-    throw badRequest(`invalid URL escape in ${JSON.stringify(rawPath.slice(0, 100))}`);
+    return '';
   }
 }
