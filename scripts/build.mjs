@@ -16,10 +16,12 @@ const banner = {
   js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
 };
 
-/** Builds dist/ anew. Throws, having printed why, when the sources do not bundle. */
-export async function build() {
+/**
+ * Builds `dist/`, or another folder, anew. Throws, having printed why, when the sources do not
+ * bundle.
+ */
+export async function build(finished = join(root, 'dist')) {
   const { build: bundle } = await import('esbuild');
-  const finished = join(root, 'dist');
   const outdir = `${finished}.${process.pid}.tmp`;
   try {
     await bundle({

@@ -3,13 +3,14 @@ import type { Authenticate } from './authn/authentication.ts';
 import type { Authorization } from './authz/authorization.ts';
 import type { Exchange } from './base/exchange.ts';
 import { answerFailure } from './endpoints/failure.ts';
-import { type Admitted, dispatch } from './endpoints/dispatch.ts';
-import type { EndpointContext } from './endpoints/call.ts';
+import { dispatch } from './endpoints/dispatch.ts';
+import type { Admitted, EndpointContext } from './endpoints/call.ts';
 import type { FlowControl } from './flowcontrol/in-flight.ts';
 import type { UserInfo } from './meta/types.ts';
 import { parseRequest } from './request/parse-request.ts';
 import type { RequestInfo } from './request/request-info.ts';
 import type { Attributes } from './authz/contract.ts';
+import { logRequest, requestLogLevel } from './endpoints/request-log.ts';
 
 /** The gates a request passes. */
 export interface Gates {
@@ -28,10 +29,13 @@ export async function serve(
   gates: Gates,
   context: EndpointContext,
 ): Promise<void> {
+  const { logger } = context;
+  const startMs = logger.verbosity >= requestLogLevel ? context.clock.monotonic() : 0;
+  let user: UserInfo | undefined;
   const baseHeaders = { 'audit-id': auditId(exchange), 'cache-control': 'no-cache, private' };
   try {
     const info = parseRequest(exchange.method, exchange.url);
-    const user = await gates.authenticate(exchange);
+    user = await gates.authenticate(exchange);
     const place = gates.flowControl.enter({ info, user });
     try {
       const permit = await gates.authorization.authorize(attributesOf(info, user));
@@ -42,6 +46,9 @@ export async function serve(
     }
   } catch (error) {
     await answerFailure({ context, exchange, baseHeaders, error });
+  }
+  if (logger.verbosity >= requestLogLevel) {
+    logRequest({ context, exchange, user, auditId: baseHeaders['audit-id'], startMs });
   }
 }
 

@@ -22,6 +22,8 @@ export interface Exchange {
   /** Runs once when the client has gone before the answer was complete. */
   onAbort(callback: () => void): void;
   readonly aborted: boolean;
+  /** The status it was answered with; undefined before that. */
+  readonly answeredStatus?: number | undefined;
 
   /** Answers whole. `body` pieces are written in order without being copied together. */
   send(response: {

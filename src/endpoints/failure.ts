@@ -2,7 +2,7 @@ import { BodyAborted, BodyTooLarge, type Exchange } from '../base/exchange.ts';
 import { internalError, StatusError, tooLarge } from '../meta/status.ts';
 import { translateStoreError } from '../registry/registry.ts';
 import type { EndpointContext } from './call.ts';
-import { jsonOutput, type Output } from './output.ts';
+import { negotiateFailure } from './negotiate.ts';
 import { sendFailure } from './respond.ts';
 
 /**
@@ -14,31 +14,39 @@ export async function answerFailure(failure: {
   readonly exchange: Exchange;
   readonly baseHeaders: Readonly<Record<string, string>>;
   readonly error: unknown;
-  readonly output?: Output;
 }): Promise<void> {
   const { context, exchange, baseHeaders } = failure;
   if (exchange.aborted || failure.error instanceof BodyAborted) return;
-  const error = statusErrorOf(context, failure.error);
+  const auditId = baseHeaders['audit-id'];
+  const error = statusErrorOf({ context, auditId, error: failure.error });
   try {
-    await sendFailure({ exchange, baseHeaders, output: failure.output ?? jsonOutput }, error);
+    await sendFailure({ exchange, baseHeaders, output: negotiateFailure(exchange) }, error);
   } catch (cause) {
-    context.logger.error('an answer could not be sent', { error: String(cause) });
+    context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
   }
 }
 
-function statusErrorOf(context: EndpointContext, error: unknown): StatusError {
+interface Failed {
+  readonly context: EndpointContext;
+  readonly auditId: string | undefined;
+  readonly error: unknown;
+}
+
+function statusErrorOf(failed: Failed): StatusError {
+  const { context, error } = failed;
   if (error instanceof BodyTooLarge) return tooLarge(context.limits.bodyBytesMax);
   const translated = translateStoreError(error);
   if (translated instanceof StatusError) {
-    if (translated.code >= 500 && translated.cause !== undefined) logCause(context, translated);
+    if (translated.code >= 500 && translated.cause !== undefined)
+      logCause({ ...failed, error: translated });
     return translated;
   }
-  logCause(context, error);
+  logCause(failed);
   return internalError('an unexpected error on the server', error);
 }
 
-function logCause(context: EndpointContext, error: unknown): void {
+function logCause({ context, auditId, error }: Failed): void {
   const cause = error instanceof StatusError ? error.cause : error;
   const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-  context.logger.error('a request failed', { error: text });
+  context.logger.error('a request failed', { auditId, error: text });
 }

@@ -38,6 +38,7 @@ export abstract class ExchangeBase implements Exchange {
   #abortCallbacks: (() => void)[] | undefined;
   #aborted = false;
   #answering: 'no' | 'whole' | 'stream' = 'no';
+  #status: number | undefined;
   #progressAt: number | undefined;
   #drained: (() => void) | undefined;
 
@@ -73,6 +74,10 @@ export abstract class ExchangeBase implements Exchange {
     return this.#aborted;
   }
 
+  get answeredStatus(): number | undefined {
+    return this.#status;
+  }
+
   get answered(): boolean {
     return this.#answering !== 'no';
   }
@@ -105,9 +110,9 @@ export abstract class ExchangeBase implements Exchange {
   }
 
   send(response: { status: number; headers: ResponseHeaders; body: ResponseBody }): void {
-    this.#begin('whole');
-    if (this.#aborted) return;
     const { status, headers, body } = response;
+    this.#begin('whole', status);
+    if (this.#aborted) return;
     const bodyBytes = lengthOf(body);
     const empty = bodyBytes === 0 || this.method === 'HEAD' || status === 204 || status === 304;
     this.writeHead({ status, headers, bodyBytes, empty });
@@ -118,7 +123,7 @@ export abstract class ExchangeBase implements Exchange {
   }
 
   stream(response: { status: number; headers: ResponseHeaders }): ResponseStream {
-    this.#begin('stream');
+    this.#begin('stream', response.status);
     const { target } = this;
     if (!this.#aborted) {
       this.writeHead({ ...response, bodyBytes: undefined, empty: false });
@@ -161,9 +166,10 @@ export abstract class ExchangeBase implements Exchange {
     if (now - this.#progressAt > this.core.limits.writeTimeoutMs) this.destroy();
   }
 
-  #begin(kind: 'whole' | 'stream'): void {
+  #begin(kind: 'whole' | 'stream', status: number): void {
     if (this.#answering !== 'no') throw new Error('this exchange has been answered already');
     this.#answering = kind;
+    this.#status = status;
   }
 
   #sendPaced(pieces: Iterable<Buffer>): void {

@@ -37,7 +37,7 @@ describe('all checks', () => {
     const body = (await ask('/livez?verbose&exclude=log&exclude=zz&exclude=aa'))?.body;
     expect(body).toBe(
       '[+]ping ok\n[+]log excluded: ok\n[+]store ok\n' +
-        'warn: some health checks cannot be excluded: no matches for "aa", "zz"\n' +
+        'warn: some health checks cannot be excluded: no matches for "aa","zz"\n' +
         'livez check passed\n',
     );
   });

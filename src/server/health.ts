@@ -96,7 +96,7 @@ async function answerAll(options: {
   const lines = asked.map(({ line }) => `${line}\n`);
   if (unmatched.size > 0) {
     const names = [...unmatched].sort().map((name) => JSON.stringify(name));
-    lines.push(`warn: some health checks cannot be excluded: no matches for ${names.join(', ')}\n`);
+    lines.push(`warn: some health checks cannot be excluded: no matches for ${names.join(',')}\n`);
   }
   const failed = asked.filter(({ error }) => error !== undefined);
   if (failed.length > 0) {

@@ -54,6 +54,8 @@ type Table = Database<Buffer, Buffer>;
  */
 export class RecordDatabase {
   readonly #directory: string;
+  /** Device and inode of the data file that is open. */
+  readonly #file: string;
   readonly #root: RootDatabase<Buffer, Buffer>;
   readonly #log: Table;
   readonly #heads: Table;
@@ -82,9 +84,23 @@ export class RecordDatabase {
     } catch (error) {
       throw translate(error);
     }
+    this.#file = identityOfFile(path) ?? '';
     chmodSync(path, 0o600);
     chmodSync(join(options.directory, 'lock.mdb'), 0o600);
     syncDirectory(options.directory);
+  }
+
+  /**
+   * Throws StoreError `unavailable` when the directory no longer holds the file that is open: the
+   * host goes on serving a removed file, but what is written there is gone at the end.
+   */
+  checkInPlace(): void {
+    const path = join(this.#directory, dataName);
+    if (identityOfFile(path) === this.#file) return;
+    throw new StoreError({
+      code: 'unavailable',
+      message: `${path} is not the file that was opened: it has been removed or replaced`,
+    });
   }
 
   /** The state on disk; a new file is set up first. Refuses newer formats and damage. */
@@ -297,4 +313,9 @@ function translate(error: unknown): StoreError {
     message: `the store failed: ${text}`,
     cause: error,
   });
+}
+
+function identityOfFile(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? undefined : `${found.dev}:${found.ino}`;
 }

@@ -187,6 +187,7 @@ class EmbeddedStore implements Store {
 
   async ping(): Promise<void> {
     this.#assertOpen();
+    this.#database.checkInPlace();
     if (this.#lastFailure !== undefined) await this.#task((batch) => batch.touch());
     else this.#database.state();
   }
