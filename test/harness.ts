@@ -78,6 +78,7 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     listen: { host: '127.0.0.1', port: 0, tls: { certDir: join(directory, 'certs') } },
     store: { type: 'memory' },
     compactionIntervalMs: 300_000,
+    eventTtlMs: 3_600_000,
     authorizationModes: ['RBAC'],
     livezGracePeriodMs: 0,
     shutdownDelayMs: 0,
@@ -125,15 +126,17 @@ export function connect(url: string) {
     const { body, type, accept, headers } = options;
     const token = 'token' in options ? options.token : adminToken;
     const bytes = bytesOf(body);
-    const stream = current().request({
+    const head = {
       ':method': method,
       ':path': path,
       accept: accept ?? 'application/json',
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(bytes === undefined ? {} : { 'content-type': type ?? 'application/json' }),
       ...headers,
-    });
-    stream.end(bytes);
+    };
+    // Said outright, as a DELETE counts as without body otherwise.
+    const stream = current().request(head, { endStream: bytes === undefined });
+    if (bytes !== undefined) stream.end(bytes);
     return stream;
   };
   const request = (method: string, path: string, options: RequestOptions = {}) =>

@@ -26,9 +26,14 @@ export interface ObjectAt {
   readonly name: string;
 }
 
-export function createInside(options: { registry: Registry; controller: string }): Inside {
-  const { registry, controller } = options;
-  const context = contextOf(controller);
+export function createInside(options: {
+  registry: Registry;
+  controller: string;
+  /** Groups of the controller's user besides `system:authenticated`. */
+  groups?: readonly string[];
+}): Inside {
+  const { registry, controller, groups = [] } = options;
+  const context = contextOf(controller, groups);
   return {
     async remove(at, removal = {}) {
       const target = targetOf(at, '');
@@ -68,11 +73,11 @@ function targetOf(at: ObjectAt, subresource: string): Target {
   return { def, version: storedVersion(def), namespace, name, subresource };
 }
 
-function contextOf(controller: string): WriteContext {
+function contextOf(controller: string, groups: readonly string[]): WriteContext {
   const user: UserInfo = {
     name: `system:controller:${controller}`,
     uid: '',
-    groups: ['system:authenticated'],
+    groups: ['system:authenticated', ...groups],
     extra: {},
   };
   return {

@@ -1,7 +1,7 @@
 import { type AdmissionPlugin, admissionChain } from '../admission/chain.ts';
 import { closedKinds } from '../admission/closed-kinds.ts';
 import { namespaceLifecycle } from '../admission/namespace-lifecycle.ts';
-import type { Authorization } from '../authz/authorization.ts';
+import { type EscalationPort, escalationCheck } from '../authz/escalation-check.ts';
 import { builtinGroupOrder } from '../catalogue/builtin-groups.ts';
 import { type Catalogue, createCatalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
@@ -21,6 +21,7 @@ import type { RequestInfo } from '../request/request-info.ts';
 import type { Store } from '../storage/contract.ts';
 import { mappedStore } from '../storage/mapped-store.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
+import { type AuthorizationSlot, createAuthorizationSlot } from './authorization-slot.ts';
 import type { ServerConfig } from './config.ts';
 import { createFieldManager } from './field-manager.ts';
 import type { Health } from './health.ts';
@@ -31,8 +32,8 @@ export interface Api {
   readonly catalogue: Catalogue;
   readonly registry: Registry;
   readonly endpoints: EndpointContext;
-  /** Told once the gates exist: endpoints ask it for verbs behind the request's own. */
-  setAuthorization(authorization: Authorization): void;
+  /** Filled once the gates exist: asked for verbs behind the request's own. */
+  readonly authorization: AuthorizationSlot;
   /** Resolves when the caches that every request needs are loaded. */
   informersReady(): Promise<void>;
   customKindsReady(): Promise<void>;
@@ -54,7 +55,9 @@ export function createApi(options: {
     groupOrder: builtinGroupOrder(dialect),
   });
   const closed = new Set<string>();
-  const registry = createRegistry({ config, dialect, store, catalogue, closed });
+  const authorization = createAuthorizationSlot();
+  const escalation = authorization;
+  const registry = createRegistry({ config, dialect, store, catalogue, closed, escalation });
   const customKinds = startCustomKinds({
     definitions: definitionsDef(catalogue, dialect),
     catalogue,
@@ -67,7 +70,6 @@ export function createApi(options: {
     terminating: closed,
   });
   const shutdown = createShutdownSignal();
-  let authorization: Authorization | undefined;
   const endpoints: EndpointContext = {
     registry,
     catalogue,
@@ -80,18 +82,14 @@ export function createApi(options: {
     version: versionDocument(),
     onShutdown: shutdown.subscribe,
     plainPath: (path, query) => health.answer(path, query),
-    authorize: async (user, info, verb) => {
-      if (authorization === undefined) throw new Error('authorization is not set up');
-      return authorization.authorize(attributesFor(user, info, verb));
-    },
+    authorize: async (user, info, verb) =>
+      authorization.authorize(attributesFor(user, info, verb)),
   };
   return {
     catalogue,
     registry,
     endpoints,
-    setAuthorization: (made) => {
-      authorization = made;
-    },
+    authorization,
     informersReady: () => registry.caches.of(namespaceDef(catalogue)).ready(),
     customKindsReady: () => customKinds.ready,
     createDefaultRoles: async (namespaces) => {
@@ -114,6 +112,7 @@ function createRegistry(options: {
   readonly store: Store;
   readonly catalogue: Catalogue;
   readonly closed: ReadonlySet<string>;
+  readonly escalation: EscalationPort;
 }): Registry {
   const { config, dialect, store, catalogue } = options;
   const { clock, logger } = config;
@@ -137,7 +136,11 @@ function createRegistry(options: {
       return entry === undefined ? undefined : { terminating: entry.index.deleting === true };
     },
   });
-  const plugins: readonly AdmissionPlugin[] = [lifecycle, closedKinds(options.closed)];
+  const plugins: readonly AdmissionPlugin[] = [
+    lifecycle,
+    closedKinds(options.closed),
+    escalationCheck({ dialect, port: options.escalation }),
+  ];
   return {
     store,
     clock,

@@ -23,6 +23,8 @@ export interface ServerConfig {
   readonly advertiseAddress?: string;
   readonly store: { readonly type: 'memory' } | { readonly type: 'embedded'; readonly directory: string };
   readonly compactionIntervalMs: number;
+  /** How long Events are kept after their last write (EVENT-3); 0 is for ever. */
+  readonly eventTtlMs: number;
   readonly authentication: {
     readonly anonymous: boolean;
     readonly tokenFile?: string;

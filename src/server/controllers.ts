@@ -1,4 +1,6 @@
+import { startClusterRoleAggregation } from '../controllers/cluster-role-aggregation.ts';
 import { startGarbageCollector } from '../controllers/garbage-collector.ts';
+import { startEventExpiry } from '../controllers/event-expiry.ts';
 import { createInside } from '../controllers/inside.ts';
 import { startNamespaceDeletion } from '../controllers/namespace-deletion.ts';
 import type { Dialect } from '../dialect.ts';
@@ -17,7 +19,23 @@ export function startControllers(options: {
   const { caches } = registry;
   const namespaces = catalogue.snapshot().find('', 'v1', 'namespaces')?.def;
   if (namespaces === undefined) throw new Error('the catalogue has no namespaces');
+  const clusterRoles = catalogue
+    .snapshot()
+    .find(dialect.group('rbac.authorization'), 'v1', 'clusterroles')?.def;
+  if (clusterRoles === undefined) throw new Error('the catalogue has no cluster roles');
   const started = [
+    startClusterRoleAggregation({
+      clusterRoles,
+      caches,
+      inside: createInside({
+        registry,
+        controller: 'clusterrole-aggregation-controller',
+        // It writes rules that it does not hold, as its own role lets it where RBAC is on.
+        groups: ['system:masters'],
+      }),
+      clock,
+      logger,
+    }),
     startNamespaceDeletion({
       catalogue,
       caches,
@@ -35,6 +53,11 @@ export function startControllers(options: {
       logger,
     }),
   ];
+  const events = catalogue.snapshot().find('', 'v1', 'events')?.def;
+  if (events !== undefined && config.eventTtlMs > 0) {
+    const ttlMs = config.eventTtlMs;
+    started.push(startEventExpiry({ events, registry, clock, logger, ttlMs }));
+  }
   return {
     async close() {
       await Promise.all(started.map((controller) => controller.close()));

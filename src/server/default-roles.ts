@@ -1,7 +1,7 @@
-import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
-import { storedVersion } from '../controllers/inside.ts';
 import { defaultRbac } from '../authz/default-roles.ts';
 import { reconcile } from '../authz/reconcile.ts';
+import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
+import { storedVersion } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
 import { StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';

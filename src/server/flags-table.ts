@@ -130,6 +130,12 @@ export const serverFlags = {
     default: '5m0s',
     help: 'How much history is kept for watches and consistent lists. 0 keeps all.',
   },
+  'event-ttl': {
+    group: 'Storage',
+    type: 'duration',
+    default: '1h0m0s',
+    help: 'How long Events are kept after their last write. 0 keeps them.',
+  },
   'anonymous-auth': {
     group: 'Authentication',
     type: 'bool',

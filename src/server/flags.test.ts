@@ -70,6 +70,7 @@ describe('the options of the server', () => {
       listen: { host: '0.0.0.0', port: 6443, tls: { certDir: 'wheelhouse-data/certificates' } },
       store: { type: 'embedded', directory: 'wheelhouse-data/store' },
       compactionIntervalMs: 300_000,
+      eventTtlMs: 3_600_000,
       limits: { readsInFlightMax: 400, writesInFlightMax: 200, bodyBytesMax: 3 * 1024 * 1024 },
       authorizationModes: ['AlwaysAllow'],
       authentication: { anonymous: true },

@@ -4,8 +4,9 @@ import { createClientCertificateAuthenticator } from '../authn/client-certificat
 import type { Authenticator } from '../authn/contract.ts';
 import { createStaticTokenAuthenticator } from '../authn/static-token.ts';
 import { parseTokenFile } from '../authn/token-file.ts';
-import type { Authorizer } from '../authz/contract.ts';
 import { createAuthorization } from '../authz/authorization.ts';
+import type { Authorizer } from '../authz/contract.ts';
+import type { EscalationPort } from '../authz/escalation-check.ts';
 import { alwaysAllow, alwaysDeny, createPrivilegedGroupAuthorizer } from '../authz/fixed.ts';
 import { createRbacAuthorizer } from '../authz/rbac-authorizer.ts';
 import type { Dialect } from '../dialect.ts';
@@ -35,7 +36,7 @@ export async function createGates(options: {
     onError: ({ authorizer, error }) =>
       logger.error('an authorizer failed', { authorizer, error: String(error) }),
   });
-  api.setAuthorization(authorization);
+  api.authorization.fill({ authorization, rules: chosen.rules });
   const flowControl = limitInFlight({
     readOnlyMax: config.limits.readsInFlightMax,
     mutatingMax: config.limits.writesInFlightMax,
@@ -65,25 +66,41 @@ function authenticators(config: ServerConfig, dialect: Dialect): readonly Authen
   return list;
 }
 
-/** Members of `system:masters` are asked nothing; then the modes in the order given (AUTHZ-2, 10). */
+/** Members of `system:masters` pass unasked; then come the modes as ordered (AUTHZ-2, AUTHZ-10). */
 async function authorizers(options: {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly api: Api;
-}): Promise<{ list: readonly Authorizer[]; close: () => void }> {
-  const { config, dialect, api } = options;
+}): Promise<{ list: readonly Authorizer[]; rules: EscalationPort['rules']; close: () => void }> {
   const list: Authorizer[] = [createPrivilegedGroupAuthorizer()];
-  let close = () => {};
-  for (const mode of config.authorizationModes) {
+  const rbac = createRbac(options);
+  for (const mode of options.config.authorizationModes) {
     if (mode === 'AlwaysAllow') list.push(alwaysAllow);
     else if (mode === 'AlwaysDeny') list.push(alwaysDeny);
-    else {
-      const { caches } = api.registry;
-      const source = await openRbacSource({ caches, snapshot: api.catalogue.snapshot(), dialect });
-      const rbac = createRbacAuthorizer({ source, dialect });
-      close = () => rbac.stop();
-      list.push(rbac);
-    }
+    else list.push((await rbac.open()).authorizer);
   }
-  return { list, close };
+  return { list, rules: rbac.rules, close: rbac.close };
+}
+
+/** Also for servers where RBAC does not decide: granting more than one holds is checked there too. */
+function createRbac({ api, dialect }: { api: Api; dialect: Dialect }) {
+  const { caches } = api.registry;
+  const open = async () => {
+    const source = await openRbacSource({ caches, snapshot: api.catalogue.snapshot(), dialect });
+    return { source, authorizer: createRbacAuthorizer({ source, dialect }) };
+  };
+  let opened: ReturnType<typeof open> | undefined;
+  const openOnce = () => {
+    opened ??= open();
+    return opened;
+  };
+  return {
+    open: openOnce,
+    async rules() {
+      const { source, authorizer } = await openOnce();
+      await source.fresh();
+      return authorizer;
+    },
+    close: () => void opened?.then(({ authorizer }) => authorizer.stop()),
+  };
 }

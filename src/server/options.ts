@@ -47,6 +47,7 @@ function configOf(values: Values): ServerOptions['config'] {
     ...(advertised === '' ? {} : { advertiseAddress: advertised }),
     store: storeOf(values),
     compactionIntervalMs: values['etcd-compaction-interval'],
+    eventTtlMs: values['event-ttl'],
     authentication: {
       anonymous: values['anonymous-auth'],
       ...(values['token-auth-file'] === '' ? {} : { tokenFile: values['token-auth-file'] }),
@@ -148,6 +149,7 @@ function checkNumbers(values: Values): void {
     'livez-grace-period',
     'shutdown-delay-duration',
     'etcd-compaction-interval',
+    'event-ttl',
     'v',
   ] as const;
   for (const name of notNegative) {

@@ -1,0 +1,81 @@
+import type { Clock } from '../base/clock.ts';
+import { isObject, type JsonValue, jsonEqual } from '../base/json.ts';
+import type { Logger } from '../base/log.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { type LabelSelector, selects } from '../meta/label-selector.ts';
+import type { ApiObject } from '../meta/types.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import type { CachePool } from '../registry/registry.ts';
+import type { Inside } from './inside.ts';
+import { listEntries } from './removal.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+/**
+ * Keeps the rules of aggregated ClusterRoles equal to the rules of the roles they select (AUTHZ-6).
+ * Any change of any ClusterRole has all aggregated ones looked at: they are few, and a role may be
+ * gathered by another that is gathered itself. One key, so that many changes are one look.
+ */
+export function startClusterRoleAggregation(options: {
+  readonly clusterRoles: ResourceDef;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): { close(): Promise<void> } {
+  const { clusterRoles, caches, inside, clock, logger } = options;
+  const cache = caches.of(clusterRoles);
+  const run = async () => {
+    const entries = await listEntries(caches, { def: clusterRoles, namespace: '' });
+    const roles = entries.map(decodeEntry);
+    for (const role of roles) {
+      const rules = gatheredRules(role, roles);
+      if (rules === undefined || jsonEqual([...rules], role.rules ?? [])) continue;
+      const name = role.metadata.name ?? '';
+      await inside.change({ def: clusterRoles, namespace: '', name }, (current) =>
+        current.aggregationRule === undefined ? current : { ...current, rules: [...rules] },
+      );
+    }
+  };
+  const queue = createWorkQueue({
+    name: 'cluster-role-aggregation',
+    clock,
+    logger,
+    run,
+    workers: 1,
+  });
+  const subscription = cache.subscribe(() => queue.add('all'));
+  queue.add('all');
+  return {
+    close() {
+      subscription.close();
+      return queue.close();
+    },
+  };
+}
+
+/**
+ * The rules an aggregated role should have, each once, selector by selector and role by role in
+ * order of names; undefined for a role that gathers nothing.
+ */
+export function gatheredRules(
+  role: ApiObject,
+  all: readonly ApiObject[],
+): readonly JsonValue[] | undefined {
+  const { aggregationRule } = role;
+  if (!isObject(aggregationRule)) return undefined;
+  const gathered: JsonValue[] = [];
+  for (const selector of listOf(aggregationRule.clusterRoleSelectors)) {
+    for (const other of all) {
+      if (other.metadata.name === role.metadata.name) continue;
+      if (!selects(selector as LabelSelector, other.metadata.labels ?? {})) continue;
+      for (const rule of listOf(other.rules)) {
+        if (!gathered.some((known) => jsonEqual(known, rule))) gathered.push(rule);
+      }
+    }
+  }
+  return gathered;
+}
+
+function listOf(value: JsonValue | undefined): readonly JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,28 @@
+import type { Authorization } from '../authz/authorization.ts';
+import type { EscalationPort } from '../authz/escalation-check.ts';
+
+/** What of authorization is asked behind a request's own gate: by the registry, by reviews. */
+export interface AuthorizationSlot extends EscalationPort, Authorization {
+  /** Called once, when the gates exist. */
+  fill(made: Pick<AuthorizationSlot, 'rules'> & { readonly authorization: Authorization }): void;
+}
+
+/**
+ * Stands for authorization until it is made: it follows the caches of the registry, which asks it
+ * in turn, so one of them must come first.
+ */
+export function createAuthorizationSlot(): AuthorizationSlot {
+  let filled: Parameters<AuthorizationSlot['fill']>[0] | undefined;
+  const get = () => {
+    if (filled === undefined) throw new Error('authorization is not set up');
+    return filled;
+  };
+  return {
+    fill: (made) => {
+      filled = made;
+    },
+    decide: (attributes) => get().authorization.decide(attributes),
+    authorize: (attributes) => get().authorization.authorize(attributes),
+    rules: () => get().rules(),
+  };
+}
