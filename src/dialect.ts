@@ -78,3 +78,9 @@ export const dialectNames = Object.keys(tables) as readonly DialectName[];
 
 /** Media-type groups (`g=`) and apiVersions of `meta` that every dialect understands in requests. */
 export const acceptedMetaGroups: readonly string[] = ['meta.svc.io', 'meta.k8s.io'];
+
+/** Groups by which clients ask for aggregated discovery, in every dialect. */
+export const acceptedDiscoveryGroups: readonly string[] = [
+  'apidiscovery.svc.io',
+  'apidiscovery.k8s.io',
+];

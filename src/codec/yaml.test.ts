@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { JsonValue } from '../base/json.ts';
 import { compareNaturally } from './natural-order.ts';
 import { decodeYaml, encodeYaml, YamlError } from './yaml.ts';
 
@@ -170,7 +171,7 @@ describe('encoding YAML', () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const random = seeded(seed);
     for (let round = 0; round < 300; round += 1) {
-      const value = { v: anyValue(random, 0) };
+      const value = { v: anyValue(random, 0) as JsonValue };
       const text = encodeYaml(value);
       expect(await readValue(text), `seed ${seed}: ${text}`).toEqual(value);
     }

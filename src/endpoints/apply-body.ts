@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../base/json.ts';
-import { decodeYaml, YamlError } from '../codec/yaml.ts';
 import { decodeJson, JsonError } from '../codec/json.ts';
+import { decodeYaml, YamlError } from '../codec/yaml.ts';
 import { badRequest } from '../meta/status.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import type { PatchOptions } from '../request/options.ts';

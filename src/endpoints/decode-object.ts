@@ -1,18 +1,61 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { badRequest } from '../meta/status.ts';
-import { apiVersionOf, type ApiObject, parseApiVersion } from '../meta/types.ts';
+import { JsonError } from '../codec/json-error.ts';
+import { YamlError } from '../codec/yaml-error.ts';
+import { invalid } from '../meta/field-error.ts';
+import { badRequest, invalidObject } from '../meta/status.ts';
+import { type ApiObject, apiVersionOf, parseApiVersion } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
+import { groupKindOf } from '../registry/registry.ts';
 import type { FieldValidation } from '../request/options.ts';
-import { decodeByMediaType, type DecodedBody } from './body.ts';
+import { type DecodedBody, decoderFor } from './body.ts';
 import type { ApiCall } from './call.ts';
 import { Complaints, reportComplaints } from './field-validation.ts';
 import { shapeObject } from './shape-object.ts';
 
-/** Reads the request's body and decodes it by its Content-Type (API-9, CODEC-1). */
+/** Reads the request's body and decodes it by its Content-Type; throws 400, 413, 415 (API-9). */
 export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
+  const { context, exchange, target } = call;
+  const decode = decoderFor(exchange.header('content-type'));
+  const bytes = await exchange.body(context.limits.bodyBytesMax);
+  try {
+    return { bytes, ...(await decode(bytes)) };
+  } catch (error) {
+    throw unrecognized(target, bytes, malformed(error));
+  }
+}
+
+/**
+ * The options a DELETE has in its body; undefined when it has none. Throws 400 for anything but an
+ * object of that kind.
+ */
+export async function decodeOptionsBody(
+  call: ApiCall,
+  kind: string,
+): Promise<JsonObject | undefined> {
   const { context, exchange } = call;
   const bytes = await exchange.body(context.limits.bodyBytesMax);
-  return decodeByMediaType(exchange.header('content-type'), bytes);
+  if (bytes.length === 0) return undefined;
+  const decode = decoderFor(exchange.header('content-type'));
+  let value: JsonValue;
+  try {
+    ({ value } = await decode(bytes));
+  } catch (error) {
+    throw badRequest(malformed(error));
+  }
+  const why = typeProblem(value);
+  if (why !== undefined) throw badRequest(why);
+  const options = (value ?? {}) as JsonObject;
+  if (options.kind !== undefined && options.kind !== '' && options.kind !== kind) {
+    throw badRequest(`decoded object cannot be converted to ${kind}`);
+  }
+  return options;
+}
+
+/** What a decoder said of a text, as upstream frames it; rethrows what is not a decoder's. */
+function malformed(error: unknown): string {
+  if (error instanceof YamlError) return error.message;
+  if (!(error instanceof JsonError)) throw error;
+  return `couldn't get version/kind; json parse error: ${error.message}`;
 }
 
 /**
@@ -26,27 +69,45 @@ export function decodeObject(
   const { body, fieldValidation } = options;
   const { target } = call;
   const value = objectOf(target, body);
-  checkKind(target, value, body);
+  checkKind(call, value, body);
   const complaints = new Complaints();
+  complaints.repeated(body.repeated);
   for (const path of body.duplicates) complaints.duplicate(path);
-  const gv = apiVersionOf({ group: target.def.group, version: target.version.version });
-  const object = shapeObject(target, value, {
-    complaints,
-    fail: (message) => cannotHandle(target, value, message),
-  });
-  object.apiVersion = gv;
+  const fail = (message: string) => cannotHandle(target, value, message);
+  const object = shapeObject(target, value, { complaints, fail });
+  object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;
-  reportComplaints(call, { complaints, fieldValidation, fail: (m) => cannotHandle(target, value, m) });
+  reportComplaints(call, { complaints, fieldValidation, fail });
   return object;
 }
 
+function expectedVersion({ def, version }: Target): string {
+  return apiVersionOf({ group: def.group, version: version.version });
+}
+
 function objectOf(target: Target, body: DecodedBody): JsonObject {
-  if (isObject(body.value)) return body.value;
-  const why =
-    `couldn't get version/kind; json parse error: json: cannot unmarshal ` +
-    `${goTypeName(body.value)} into Go value of type struct { APIVersion string ` +
-    '"json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }';
-  throw unrecognized(target, body, why);
+  const why = typeProblem(body.value);
+  if (why !== undefined) throw unrecognized(target, body.bytes, why);
+  return (body.value ?? {}) as JsonObject;
+}
+
+const metaStruct =
+  'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; ' +
+  'Kind string "json:\\"kind,omitempty\\"" }';
+
+/** Why a body's type cannot be told, in upstream's words; `null` is an empty object there. */
+function typeProblem(value: JsonValue): string | undefined {
+  const frame = "couldn't get version/kind; json parse error: json: cannot unmarshal";
+  if (value === null) return undefined;
+  if (!isObject(value)) return `${frame} ${goTypeName(value)} into Go value of type ${metaStruct}`;
+  for (const field of ['apiVersion', 'kind']) {
+    const type = value[field] ?? '';
+    if (typeof type === 'string') continue;
+    return `${frame} ${goTypeName(type)} into Go struct field .${field} of type string`;
+  }
+  const apiVersion = (value.apiVersion ?? '') as string;
+  if (apiVersion === '' || parseApiVersion(apiVersion) !== undefined) return undefined;
+  return `unexpected GroupVersion string: ${apiVersion}`;
 }
 
 function goTypeName(value: JsonValue): string {
@@ -56,55 +117,85 @@ function goTypeName(value: JsonValue): string {
 }
 
 /** The body's own apiVersion and kind, where given, must be the endpoint's (API-7). */
-function checkKind(target: Target, value: JsonObject, body: DecodedBody): void {
-  const { def, version } = target;
-  const expected = apiVersionOf({ group: def.group, version: version.version });
-  const kind = value.kind ?? '';
-  const apiVersion = value.apiVersion ?? '';
-  if (typeof kind !== 'string' || typeof apiVersion !== 'string') {
-    const wrong = typeof kind === 'string' ? 'apiVersion' : 'kind';
-    const got = goTypeName((typeof kind === 'string' ? apiVersion : kind) as JsonValue);
-    const why =
-      `couldn't get version/kind; json parse error: json: cannot unmarshal ${got} ` +
-      `into Go struct field .${wrong} of type string`;
-    throw unrecognized(target, body, why);
+function checkKind(call: ApiCall, value: JsonObject, body: DecodedBody): void {
+  const { target } = call;
+  const expected = expectedVersion(target);
+  const isCustom = target.def.custom !== undefined;
+  const kind = (value.kind ?? '') as string;
+  const apiVersion = (value.apiVersion ?? '') as string;
+  if (isCustom && kind === '') {
+    const whole = body.bytes.toString('utf8', 0, shownBytesMax);
+    throw unrecognized(target, body.bytes, `Object 'Kind' is missing in '${whole}'`);
   }
-  if (def.custom !== undefined && kind === '') {
-    throw unrecognized(target, body, `Object 'Kind' is missing in '${summary(body.bytes)}'`);
-  }
-  if (apiVersion !== '' && apiVersion !== expected) {
-    const parsed = parseApiVersion(apiVersion);
-    if (parsed === undefined) {
-      throw unrecognized(target, body, `unexpected GroupVersion string: ${apiVersion}`);
-    }
+  const isKindOther = kind !== '' && kind !== target.def.kind && !isCustom;
+  const isVersionOther = apiVersion !== '' && apiVersion !== expected;
+  if (!isCustom && (isKindOther || isVersionOther)) checkRegistered(call, value);
+  if (isVersionOther || (apiVersion === '' && isCustom)) {
     throw badRequest(
-      `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
+      `the API version in the data (${apiVersion}) does not match ` +
+        `the expected API version (${expected})`,
     );
   }
-  if (kind === '' || kind === def.kind) return;
-  const gv = JSON.stringify(apiVersionOf({ group: def.group, version: version.version }));
-  throw badRequest(
-    `${kind} in version ${JSON.stringify(version.version)} cannot be handled as a ${def.kind}: ` +
-      `no kind ${JSON.stringify(kind)} is registered for version ${gv} here`,
-  );
+  if (!isCustom || kind === target.def.kind) return;
+  const error = invalid('kind', kind, `must be ${target.def.kind}`);
+  throw invalidObject(groupKindOf(target.def), nameOf(value), [error]);
+}
+
+function nameOf(value: JsonObject): string {
+  const name = isObject(value.metadata) ? value.metadata.name : undefined;
+  return typeof name === 'string' ? name : '';
+}
+
+/** Part of upstream's message, which clients match. */
+const schemeName = '"pkg/api/legacyscheme/scheme.go:30"';
+
+/** Another built-in kind cannot be made this one; an unknown one cannot even be decoded. */
+function checkRegistered(call: ApiCall, value: JsonObject): void {
+  const { target, context } = call;
+  const kind = ((value.kind ?? '') as string) || target.def.kind;
+  const apiVersion = ((value.apiVersion ?? '') as string) || expectedVersion(target);
+  const { group = '', version = '' } = parseApiVersion(apiVersion) ?? {};
+  const isKnown = context.catalogue
+    .snapshot()
+    .defs.some(
+      (def) =>
+        def.custom === undefined &&
+        def.group === group &&
+        def.kind === kind &&
+        def.versions.some((one) => one.version === version),
+    );
+  if (!isKnown) {
+    const gv = JSON.stringify(apiVersion);
+    const why = `no kind ${JSON.stringify(kind)} is registered for version ${gv} in scheme ${schemeName}`;
+    throw cannotHandle(target, value, why);
+  }
+  if (kind === target.def.kind && group === target.def.group) return;
+  const into = `${target.def.group.split('.', 1)[0] || 'core'}.${target.def.kind}`;
+  const why = `converting (${version}.${kind}) to (${into}): unknown conversion`;
+  throw cannotHandle(target, value, why);
 }
 
 /** Upstream's 400 for a body of the right kind that cannot be decoded. */
 function cannotHandle(target: Target, value: JsonObject, message: string): Error {
   const { def, version } = target;
   const kind = typeof value.kind === 'string' && value.kind !== '' ? value.kind : def.kind;
+  const given =
+    typeof value.apiVersion === 'string' ? parseApiVersion(value.apiVersion) : undefined;
+  const inVersion = JSON.stringify(given?.version || version.version);
   return badRequest(
-    `${kind} in version ${JSON.stringify(version.version)} cannot be handled as a ${def.kind}: ${message}`,
+    `${kind} in version ${inVersion} cannot be handled as a ${def.kind}: ${message}`,
   );
 }
 
 /** Upstream's 400 for a body whose kind cannot even be told. */
-export function unrecognized(target: Target, body: DecodedBody, why: string): Error {
+export function unrecognized(target: Target, bytes: Buffer, why: string): Error {
+  const { kind } = target.def;
   return badRequest(
-    `the object provided is unrecognized (must be of type ${target.def.kind}): ${why} (${summary(body.bytes)})`,
+    `the object provided is unrecognized (must be of type ${kind}): ${why} (${summary(bytes)})`,
   );
 }
 
+const shownBytesMax = 4096;
 const summaryLength = 30;
 
 /** The start of a body as upstream shows it: text when it looks like JSON, hex otherwise. */

@@ -4,6 +4,7 @@ import type { ApiCall } from './call.ts';
 /** Unknown and duplicate fields found in a body, each once, in the order found. */
 export class Complaints {
   readonly #texts = new Set<string>();
+  readonly #repeated: string[] = [];
 
   unknown(path: string): void {
     this.#texts.add(`unknown field ${JSON.stringify(path)}`);
@@ -14,14 +15,22 @@ export class Complaints {
     this.#texts.add(`${prefix}duplicate field ${JSON.stringify(path)}`);
   }
 
-  get texts(): readonly string[] {
-    return [...this.#texts];
+  /** Lines in which a YAML decoder tells of keys given twice. */
+  repeated(lines: readonly string[] = []): void {
+    this.#repeated.push(...lines);
   }
-}
 
-/** The text of a strict refusal: all complaints, as upstream joins them. */
-export function strictMessage(texts: readonly string[]): string {
-  return `strict decoding error: ${texts.join(', ')}`;
+  /** One text a complaint, for warnings. */
+  get texts(): readonly string[] {
+    return [...this.#repeated, ...this.#texts];
+  }
+
+  /** The text of a strict refusal: all complaints, as upstream joins them. */
+  get strictText(): string {
+    const lines = this.#repeated.map((line) => `\n  ${line}`).join('');
+    const ofYaml = lines === '' ? [] : [`yaml: unmarshal errors:${lines}`];
+    return `strict decoding error: ${[...ofYaml, ...this.#texts].join(', ')}`;
+  }
 }
 
 /** `Ignore` drops complaints, `Warn` gives a header for each, `Strict` refuses (FV-2). */
@@ -33,8 +42,8 @@ export function reportComplaints(
     fail: (message: string) => Error;
   },
 ): void {
-  const { texts } = options.complaints;
+  const { texts, strictText } = options.complaints;
   if (texts.length === 0 || options.fieldValidation === 'Ignore') return;
-  if (options.fieldValidation === 'Strict') throw options.fail(strictMessage(texts));
+  if (options.fieldValidation === 'Strict') throw options.fail(strictText);
   for (const text of texts) if (!call.warnings.includes(text)) call.warnings.push(text);
 }

@@ -1,5 +1,147 @@
 import type { Exchange } from '../base/exchange.ts';
+import {
+  covers,
+  type EncodingDescriptor,
+  type MediaRange,
+  parseAccept,
+} from '../codec/negotiation.ts';
+import { acceptedDiscoveryGroups, acceptedMetaGroups } from '../dialect.ts';
+import { notAcceptable } from '../meta/status.ts';
 import type { RequestInfo } from '../request/request-info.ts';
+import { mediaTypes, servedEncodings } from './encodings.ts';
 import { jsonOutput, type Output } from './output.ts';
-export function negotiateOutput(_exchange: Exchange, _info: RequestInfo): Output { return jsonOutput; }
-export function aggregatedVersionOf(_accept: string | undefined): 'v2' | 'v2beta1' | undefined { return undefined; }
+
+/** What a request's place allows: a watch wants encodings that stream, documents no `as=`. */
+type Place = 'resource' | 'watch' | 'document';
+
+type Choice = Pick<Output, 'mediaType' | 'pretty' | 'as' | 'version'>;
+
+const plainChoice: Choice = jsonOutput;
+const transforms = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'] as const;
+const metaVersions = ['v1', 'v1beta1'] as const;
+
+/** Clients send few different headers, so each is read once; emptied when somebody sends many. */
+const memoMax = 500;
+const memos: Record<Place, Map<string, Choice | undefined>> = {
+  resource: new Map(),
+  watch: new Map(),
+  document: new Map(),
+};
+
+/**
+ * The encoding of an answer, from `Accept`, `pretty` and the User-Agent (CODEC-1, CODEC-2). A clause
+ * that asks for something not served is passed over for the next. Throws 406.
+ */
+export function negotiateOutput(exchange: Exchange, info: RequestInfo): Output {
+  const place = placeOf(info);
+  const choice = chosen(exchange.header('accept'), place);
+  if (choice === undefined) {
+    throw notAcceptable(mediaTypes(servedEncodings, place === 'watch'));
+  }
+  return withPretty(choice, isPretty(exchange, info.query));
+}
+
+/** The encoding of a failure: plain JSON where the header asks for nothing that a Status comes in. */
+export function negotiateFailure(exchange: Exchange): Output {
+  const choice = chosen(exchange.header('accept'), 'document') ?? plainChoice;
+  const at = exchange.url.indexOf('?');
+  const query = at < 0 ? '' : exchange.url.slice(at + 1);
+  const hasPretty = query.includes('pretty');
+  return withPretty(choice, isPretty(exchange, hasPretty ? new URLSearchParams(query) : undefined));
+}
+
+function withPretty(choice: Choice, pretty: boolean): Output {
+  return pretty && !choice.pretty ? { ...choice, pretty } : choice;
+}
+
+function placeOf(info: RequestInfo): Place {
+  if (!info.isResourceRequest) return 'document';
+  return info.verb === 'watch' ? 'watch' : 'resource';
+}
+
+function chosen(header: string | undefined, place: Place): Choice | undefined {
+  if (header === undefined || header === '') return plainChoice;
+  const memo = memos[place];
+  if (memo.has(header)) return memo.get(header);
+  if (memo.size >= memoMax) memo.clear();
+  const choice = choose(parseAccept(header), place);
+  memo.set(header, choice);
+  return choice;
+}
+
+function choose(ranges: readonly MediaRange[], place: Place): Choice | undefined {
+  for (const range of ranges) {
+    for (const encoding of servedEncodings) {
+      if (!covers(range, encoding)) continue;
+      const choice = choiceOf(range, encoding, place);
+      if (choice === undefined) continue;
+      // Upstream, too, gives up here instead of looking for a later clause that streams.
+      return place === 'watch' && !encoding.streams ? undefined : choice;
+    }
+  }
+  return undefined;
+}
+
+function choiceOf(
+  { parameters }: MediaRange,
+  encoding: EncodingDescriptor,
+  place: Place,
+): Choice | undefined {
+  const stream = parameters.get('stream') ?? '';
+  if (stream !== '' && (stream !== 'watch' || !encoding.streams)) return undefined;
+  const serverVersion = parameters.get('sv') ?? '';
+  if (serverVersion !== '' && serverVersion !== 'v1') return undefined;
+  const base = {
+    mediaType: encoding.mediaType as Output['mediaType'],
+    pretty: parameters.get('pretty') === '1',
+  };
+  const isTransform = ['as', 'g', 'v'].some((name) => parameters.has(name));
+  if (!isTransform) return { ...base, as: 'none', version: 'v1' };
+  if (place === 'document') return undefined;
+  const as = transforms.find((one) => one === parameters.get('as'));
+  const version = metaVersions.find((one) => one === parameters.get('v'));
+  const isMeta = acceptedMetaGroups.includes(parameters.get('g') ?? '');
+  if (as === undefined || version === undefined || !isMeta) return undefined;
+  if (as === 'Table' && !encoding.tables) return undefined;
+  return { ...base, as, version };
+}
+
+const humanAgents = ['curl', 'Wget', 'Mozilla/5.0'];
+
+/** `pretty` decides where it is given; otherwise people's tools get it, programs do not. */
+function isPretty(exchange: Exchange, query: URLSearchParams | undefined): boolean {
+  const given = query?.get('pretty') ?? '';
+  if (given !== '') return /^(?:1|t|T|true|True|TRUE)$/.test(given);
+  const agent = exchange.header('user-agent') ?? '';
+  return humanAgents.some((one) => agent.startsWith(one));
+}
+
+/** What a client asks of aggregated discovery (API-11). */
+export interface AggregatedForm {
+  readonly version: 'v2' | 'v2beta1';
+  /** The group as the client wrote it; its answer's Content-Type names the same. */
+  readonly group: string;
+}
+
+/**
+ * The aggregated form when a clause of `Accept` asks for it before one that plain discovery would
+ * answer; undefined: plain discovery.
+ */
+export function aggregatedFormOf(accept: string | undefined): AggregatedForm | undefined {
+  if (accept === undefined || !accept.includes('APIGroupDiscoveryList')) return undefined;
+  for (const range of parseAccept(accept)) {
+    if (!servedEncodings.some((one) => covers(range, one))) continue;
+    const form = formOf(range);
+    if (form !== undefined) return form;
+    if (!['as', 'g', 'v'].some((name) => range.parameters.has(name))) return undefined;
+  }
+  return undefined;
+}
+
+function formOf({ parameters, subtype }: MediaRange): AggregatedForm | undefined {
+  if (parameters.get('as') !== 'APIGroupDiscoveryList' || subtype === 'yaml') return undefined;
+  const group = parameters.get('g') ?? '';
+  const version = (['v2', 'v2beta1'] as const).find((one) => one === parameters.get('v'));
+  if (version === undefined || !acceptedDiscoveryGroups.includes(group)) return undefined;
+  return { version, group };
+}

@@ -10,7 +10,7 @@ import {
   resourceList,
 } from '../views/discovery.ts';
 import type { Admitted } from './call.ts';
-import { aggregatedVersionOf, negotiateOutput } from './negotiate.ts';
+import { type AggregatedForm, aggregatedFormOf, negotiateOutput } from './negotiate.ts';
 import { answerHeaders, sendValue } from './respond.ts';
 
 /** Answers paths that name no object: health, version, discovery (API-11, HEALTH-1). */
@@ -27,7 +27,7 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
     });
     return;
   }
-  const aggregated = aggregatedVersionOf(exchange.header('accept'));
+  const aggregated = aggregatedFormOf(exchange.header('accept'));
   const isRoot = info.path === '/api' || info.path === '/apis';
   if (isRoot && aggregated !== undefined) return sendAggregated(admitted, aggregated);
   const value = documentAt(admitted);
@@ -56,15 +56,15 @@ function documentAt(admitted: Admitted): JsonObject | undefined {
 }
 
 /** The aggregated form has an ETag: a client that has it already gets 304. */
-function sendAggregated(admitted: Admitted, version: 'v2' | 'v2beta1'): void {
+function sendAggregated(admitted: Admitted, form: AggregatedForm): void {
   const { context, exchange, info } = admitted;
   const group = context.dialect.group('apidiscovery');
   const part = info.path === '/api' ? 'core' : 'named';
   const snapshot = context.catalogue.snapshot();
-  const document = aggregatedDiscovery({ snapshot, part, apiVersion: `${group}/${version}` });
+  const document = aggregatedDiscovery({ snapshot, part, apiVersion: `${group}/${form.version}` });
   const body = encodeJson(document);
   const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
-  const contentType = `application/json;g=${group};v=${version};as=APIGroupDiscoveryList`;
+  const contentType = `application/json;g=${form.group};v=${form.version};as=APIGroupDiscoveryList`;
   const headers = {
     ...answerHeaders({ ...admitted, warnings: [] }, contentType),
     etag,

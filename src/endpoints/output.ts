@@ -8,10 +8,17 @@ export interface Output {
   readonly pretty: boolean;
   /** A transformation asked for with `as=`; none for the object itself. */
   readonly as: 'none' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';
+  /** Version of the transformed answer. */
+  readonly version: 'v1' | 'v1beta1';
 }
 
 /** Plain JSON, for answers before or outside negotiation. */
-export const jsonOutput: Output = { mediaType: 'application/json', pretty: false, as: 'none' };
+export const jsonOutput: Output = {
+  mediaType: 'application/json',
+  pretty: false,
+  as: 'none',
+  version: 'v1',
+};
 
 /** Encodes a decoded value. */
 export function encodeValue(output: Output, value: JsonValue): MaybePromise<Buffer> {

@@ -8,11 +8,11 @@ import {
   parseUpdateOptions,
 } from '../request/options.ts';
 import type { RequestInfo } from '../request/request-info.ts';
-import { decodeByMediaType } from './body.ts';
 import type { ApiCall } from './call.ts';
 import { createEndpoint } from './create.ts';
-import { deleteCollectionEndpoint } from './delete-collection.ts';
+import { decodeOptionsBody } from './decode-object.ts';
 import { deleteEndpoint } from './delete.ts';
+import { deleteCollectionEndpoint } from './delete-collection.ts';
 import { getEndpoint } from './get.ts';
 import { listEndpoint } from './list.ts';
 import { patchEndpoint } from './patch.ts';
@@ -50,9 +50,6 @@ export function verbEndpoint(
 }
 
 async function removalOptions(call: ApiCall): Promise<DeleteOptions> {
-  const { context, exchange } = call;
-  const bytes = await exchange.body(context.limits.bodyBytesMax);
-  const type = exchange.header('content-type');
-  const body = bytes.length === 0 ? undefined : (await decodeByMediaType(type, bytes)).value;
-  return parseDeleteOptions(call.info.query, context.dialect, body);
+  const body = await decodeOptionsBody(call, 'DeleteOptions');
+  return parseDeleteOptions(call.info.query, call.context.dialect, body);
 }

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../base/json.ts';
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
-import { encodeJson } from '../codec/json.ts';
+import { encodeJson, parseWrittenJson } from '../codec/json.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { StoredRecord } from '../storage/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
@@ -13,7 +13,7 @@ import { makeEntry } from '../watchcache/entry.ts';
 
 /** A deep copy that shares nothing with the entry. */
 export function decodeEntry(entry: Entry): ApiObject {
-  return JSON.parse(entry.json.toString('utf8')) as ApiObject;
+  return parseWrittenJson(entry.json) as ApiObject;
 }
 
 /** Canonical bytes of an object in its storage version. */
@@ -77,7 +77,7 @@ function storedVersionOf(def: ResourceDef): VersionDef | undefined {
  * pruned and defaulted by its schema. The same bytes when nothing differs.
  */
 export function reshapeStored(def: ResourceDef, value: Buffer): Buffer {
-  const object = JSON.parse(value.toString('utf8')) as ApiObject;
+  const object = parseWrittenJson(value) as ApiObject;
   object.apiVersion = def.storage.apiVersion;
   object.kind = def.storage.kind;
   storedVersionOf(def)?.decode?.(object);
@@ -121,7 +121,7 @@ export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Ent
   if (record === undefined) return undefined;
   const { modRevision, createRevision } = record;
   const value = def.custom === undefined ? record.value : reshapeStored(def, record.value);
-  const object = JSON.parse(value.toString('utf8')) as ApiObject;
+  const object = parseWrittenJson(value) as ApiObject;
   return makeEntry({
     key: record.key.slice(def.storage.prefix.length),
     stored: value,
