@@ -1,12 +1,15 @@
 import type { JsonObject } from '../base/json.ts';
+import { badRequest } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { updateObject } from '../registry/update.ts';
-import { parsePatchOptions, type PatchOptions } from '../request/options.ts';
+import { type PatchOptions, parsePatchOptions } from '../request/options.ts';
 import { applyBody } from './apply-body.ts';
 import type { ApiCall } from './call.ts';
+import { Complaints } from './field-validation.ts';
+import { acceptedPatchTypes, type PatchType, patchTypeOf } from './patch-types.ts';
 import { patcherFor } from './patchers.ts';
 import { sendEntry } from './respond.ts';
-import { acceptedPatchTypes, type PatchType, patchTypeOf } from './patch-types.ts';
+import { shapeObject } from './shape-object.ts';
 import { authorizeCreate, writeContext } from './write-context.ts';
 
 /** PATCH: the Content-Type says which kind (PATCH-1 to PATCH-5, SSA-1). */
@@ -40,24 +43,36 @@ function patchWrite(
   });
 }
 
+/**
+ * The merged object in the form its schema has, defaulted. Its owners were worked out before and
+ * are kept; when they are the live object's own list nothing has changed, and nothing is to be done.
+ */
+function shapeApplied(call: ApiCall, live: ApiObject | undefined, merged: ApiObject): ApiObject {
+  const { managedFields } = merged.metadata;
+  if (managedFields !== undefined && managedFields === live?.metadata.managedFields) return merged;
+  delete merged.metadata.managedFields;
+  const complaints = new Complaints();
+  const object = shapeObject(call.target, merged, { complaints, fail: badRequest });
+  if (managedFields !== undefined) object.metadata.managedFields = managedFields;
+  return object;
+}
+
 /** Server-side apply: creates what is absent, merges what is there. */
 async function applyWrite(call: ApiCall, patch: { bytes: Buffer; options: PatchOptions }) {
   const { registry } = call.context;
   const { options } = patch;
   const body: JsonObject = await applyBody(call, patch);
   const manager = options.fieldManager as string;
+  const { target } = call;
+  const { force } = options;
   return updateObject(registry, {
-    target: call.target,
+    target,
     context: writeContext(call, options),
-    transform: (live) =>
-      registry.fieldManager.applyPatch({
-        target: call.target,
-        live,
-        patch: body,
-        manager,
-        force: options.force,
-        nowMs: registry.clock.now(),
-      }),
+    transform: (live) => {
+      const nowMs = registry.clock.now();
+      const apply = { target, live, patch: body, manager, force, nowMs };
+      return shapeApplied(call, live, registry.fieldManager.applyPatch(apply));
+    },
     record: false,
     onAbsent: 'create',
     beforeCreate: () => authorizeCreate(call),

@@ -1,6 +1,6 @@
 import { jsonEqual } from '../base/json.ts';
 import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
-import type { ApiObject } from '../meta/types.ts';
+import type { ApiObject, ManagedFieldsEntry } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
 import type { Target, Transform, WriteContext, Written } from './contract.ts';
@@ -166,6 +166,19 @@ function applyStrategy(options: {
   validateChange(target, strategyContext, { object: stored, old });
 }
 
+/** Whether all is as it was but, at most, the times of managed fields (META-6). */
+function changesNothing(stored: ApiObject, old: ApiObject): boolean {
+  const { managedFields, ...metadata } = stored.metadata;
+  const { managedFields: oldManagedFields, ...oldMetadata } = old.metadata;
+  return (
+    jsonEqual({ ...stored, metadata }, { ...old, metadata: oldMetadata }) &&
+    jsonEqual(withoutTimes(managedFields), withoutTimes(oldManagedFields))
+  );
+}
+
+const withoutTimes = (entries: readonly ManagedFieldsEntry[] | undefined) =>
+  entries?.map(({ time: _, ...entry }) => entry);
+
 async function putChanged(
   registry: Registry,
   options: {
@@ -181,7 +194,7 @@ async function putChanged(
   if (old.metadata.resourceVersion !== undefined) {
     stored.metadata.resourceVersion = old.metadata.resourceVersion;
   }
-  if (jsonEqual(stored, old)) return { written: { entry: current, created: false } };
+  if (changesNothing(stored, old)) return { written: { entry: current, created: false } };
   const value = encodeStored(stored);
   const index = indexOf(def.storage, stored);
   const { key } = current;

@@ -218,8 +218,8 @@ export interface AppliedPatch {
 /**
  * Applies a body (SSA-3, SSA-5). The result shares parts with `live` and `patch`; it is neither
  * defaulted nor validated yet. When nothing changes its managedFields are the live object's own list
- * (SSA-9). Throws StatusError: 400 for a body that names another kind or holds managedFields (MF-4),
- * 409 with a cause per field unless `force`, 500 for a body that does not fit the schema.
+ * (SSA-9). Throws StatusError: 400 for a body that names another kind, holds managedFields (MF-4) or
+ * does not fit the schema, 409 with a cause per field unless `force`.
  */
 export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
   const { live, patch } = apply;
@@ -262,14 +262,16 @@ function describe(object: JsonObject): string {
   return `${place}; ${describeKind(object)}`;
 }
 
-/** Runs a step; an object that does not fit its schema becomes upstream's unnamed 500. */
+/**
+ * Runs a step; an object that does not fit its schema is what some client sent, and so a 400, with
+ * the words of upstream's unnamed 500.
+ */
 function explaining<T>(what: string, step: () => T): T {
   try {
     return step();
   } catch (error) {
     if (!(error instanceof TypedError)) throw error;
-    const message = `${what}: ${error.message}`;
-    throw new StatusError({ code: 500, reason: '', message, cause: error });
+    throw badRequest(`${what}: ${error.message}`);
   }
 }
 
