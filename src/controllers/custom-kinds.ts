@@ -80,6 +80,8 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     refresh(known);
     for (const name of known.keys()) queue.add(name);
   });
+  // A server that gives up its start closes the caches before anybody waits for this.
+  ready.catch(() => {});
   return {
     ready,
     close() {

@@ -1,8 +1,9 @@
-import { dialectOf } from '../dialect.ts';
-import { serve } from '../pipeline.ts';
-import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { dialectOf } from '../dialect.ts';
+import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
+import { serve } from '../pipeline.ts';
+import { startCompactor } from '../storage/compactor.ts';
 import { createApi } from './api.ts';
 import { ensureServingCertificates } from './certificates.ts';
 import type { ServerConfig } from './config.ts';
@@ -11,7 +12,6 @@ import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
 import { openStore } from './open-store.ts';
 import { runStartHooks } from './start-hooks.ts';
-import { startCompactor } from '../storage/compactor.ts';
 
 /** A server that listens. */
 export interface RunningServer {
@@ -40,13 +40,17 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   const store = await openStore(config);
   const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
   const api = createApi({ config, dialect, store, health });
-  const gates = await createGates({ config, dialect, api });
-  const server = await listen(config, tls, (exchange) => {
-    void serve(exchange, gates, api.endpoints);
-  }).catch(async (error: unknown) => {
+  const giveUp = async (error: unknown): Promise<never> => {
     await api.close();
     await store.close();
     throw error;
+  };
+  const gates = await createGates({ config, dialect, api }).catch(giveUp);
+  const server = await listen(config, tls, (exchange) => {
+    void serve(exchange, gates, api.endpoints);
+  }).catch((error: unknown) => {
+    gates.close();
+    return giveUp(error);
   });
   const url = urlOf(config, server);
   const hooks = runStartHooks({ api, dialect, health });
@@ -113,9 +117,7 @@ function listen(
     onExchange,
     logger,
     clock,
-    ...(streamsPerConnectionMax === undefined
-      ? {}
-      : { limits: { streamsPerConnectionMax } }),
+    ...(streamsPerConnectionMax === undefined ? {} : { limits: { streamsPerConnectionMax } }),
   });
 }
 
