@@ -1,4 +1,3 @@
-import http2 from 'node:http2';
 import https from 'node:https';
 
 /** A bare client for load: no retries, no parsing, as little of its own cost as Node allows. */
@@ -31,47 +30,6 @@ export interface LoadTarget {
 
 /** Bodies longer than this are counted and dropped. */
 const keptBytesMax = 1 << 20;
-
-/** One connection over HTTP/2. */
-export function http2Client(target: LoadTarget): LoadClient {
-  const session = http2.connect(target.url, {
-    rejectUnauthorized: false,
-    settings: { initialWindowSize: 8 << 20, enablePush: false },
-  });
-  session.on('error', () => {});
-  session.on('connect', () => session.setLocalWindowSize(32 << 20));
-  const authorization = `Bearer ${target.token}`;
-  const headersOf = (call: LoadCall) => ({
-    ':method': call.method,
-    ':path': call.path,
-    authorization,
-    accept: call.accept ?? 'application/json',
-    ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
-  });
-  return {
-    request: (call) =>
-      new Promise((resolve, reject) => {
-        const stream = session.request(headersOf(call), { endStream: call.body === undefined });
-        let status = 0;
-        const collected = collector();
-        stream.on('response', (headers) => {
-          status = Number(headers[':status']);
-        });
-        stream.on('data', collected.add);
-        stream.on('end', () => resolve({ status, ...collected.done() }));
-        stream.on('error', reject);
-        if (call.body !== undefined) stream.end(call.body);
-      }),
-    stream: (path, onChunk) =>
-      new Promise((resolve, reject) => {
-        const stream = session.request(headersOf({ method: 'GET', path }), { endStream: true });
-        stream.on('response', () => resolve({ close: () => stream.close() }));
-        stream.on('data', onChunk);
-        stream.on('error', reject);
-      }),
-    close: () => session.destroy(),
-  };
-}
 
 /** One keep-alive connection over HTTP/1.1 (streams take one of their own). */
 export function http1Client(target: LoadTarget): LoadClient {

@@ -4,7 +4,8 @@ import { createServer } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { http1Client, http2Client, type LoadClient } from './client.ts';
+import { http1Client, type LoadClient } from './client.ts';
+import { leanHttp2Client } from './lean-http2.ts';
 import { type Figure, rssMegabytes } from './measure.ts';
 import { type Bench, fill, scenarios } from './scenarios.ts';
 import { fanOut, fanOutLatency } from './watch.ts';
@@ -149,7 +150,7 @@ async function untilReady(
 /** Clients are made once per count and protocol, and closed at the end. */
 function clientPool(target: { url: string; token: string }, protocol: 'h1' | 'h2') {
   const made: LoadClient[] = [];
-  const make = protocol === 'h1' ? http1Client : http2Client;
+  const make = protocol === 'h1' ? http1Client : leanHttp2Client;
   return {
     clientsOf(count: number): readonly LoadClient[] {
       while (made.length < count) made.push(make(target));
