@@ -1,3 +1,4 @@
+import type { JsonObject } from '../base/json.ts';
 import { encodeJson } from '../codec/json.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { jsonIn, servesStoredForm } from '../registry/object-codec.ts';
@@ -8,6 +9,7 @@ import { checkedSelection } from './collection-options.ts';
 import { sendBody } from './compression.ts';
 import { encodeBytes } from './output.ts';
 import { answerHeaders } from './respond.ts';
+import { transformFor } from './transform.ts';
 
 const comma = Buffer.from(',');
 const footer = Buffer.from(']}\n');
@@ -15,6 +17,7 @@ const footer = Buffer.from(']}\n');
 /** Answers a collection from the cache's own buffers (API-2, LIST-1 to LIST-8). */
 export async function listEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, target } = call;
+  const transform = transformFor(call, 'list');
   const { filter, name } = checkedSelection(call, options, { watch: false });
   const result = await context.registry.caches.of(target.def).list({
     namespace: target.namespace,
@@ -26,21 +29,25 @@ export async function listEndpoint(call: ApiCall, options: ListOptions): Promise
     filter,
   });
   const headers = answerHeaders(call, call.output.mediaType);
-  const pieces = listPieces(call, result);
+  const pieces = transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
   const plain = call.output.mediaType === 'application/json' && !call.output.pretty;
   const body = plain ? pieces : await encodeBytes(call.output, Buffer.concat([...pieces]));
   sendBody(call, { status: 200, headers, body });
 }
 
-function* listPieces(call: ApiCall, result: ListResult): Generator<Buffer> {
-  const { def, version } = call.target;
-  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+function listMetadata(result: ListResult): JsonObject {
   const { continueToken, remainingItemCount } = result;
-  const metadata = {
+  return {
     resourceVersion: String(result.revision),
     ...(continueToken === undefined ? {} : { continue: continueToken }),
     ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
   };
+}
+
+function* listPieces(call: ApiCall, result: ListResult): Generator<Buffer> {
+  const { def, version } = call.target;
+  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  const metadata = listMetadata(result);
   const head = encodeJson({ kind: def.listKind, apiVersion, metadata }).toString('utf8');
   yield Buffer.from(`${head.slice(0, -1)},"items":[`);
   yield* servesStoredForm(def, version) ? result.jsonPieces() : convertedPieces(call, result);

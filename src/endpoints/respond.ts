@@ -6,6 +6,7 @@ import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { sendBody } from './compression.ts';
 import { encodeBytes, encodeValue, type Output } from './output.ts';
+import { transformFor } from './transform.ts';
 
 /** Headers of an API answer: upstream's cache rule, the request's id, its warnings. */
 export function answerHeaders(
@@ -39,7 +40,8 @@ export async function sendEntry(
   answer: { status: number; entry: Entry },
 ): Promise<void> {
   const { def, version } = call.target;
-  const json = jsonIn(def, version, answer.entry);
+  const transform = transformFor(call, 'object');
+  const json = transform?.entry(answer.entry) ?? jsonIn(def, version, answer.entry);
   const body = await encodeBytes(call.output, json);
   const headers = answerHeaders(call, call.output.mediaType);
   sendBody(call, { status: answer.status, headers, body });

@@ -4,6 +4,7 @@ import { apiVersionOf } from '../meta/types.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { EventEncoder } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
+import { transformFor } from './transform.ts';
 
 /** How a watch is written: the shared encoder of events, and the frame of a failure. */
 export interface WatchEncoding {
@@ -24,15 +25,20 @@ export function watchEncoding(call: ApiCall): WatchEncoding {
   const { def, version } = call.target;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
   const annotation = call.context.dialect.groupLabel('initial-events-end');
+  const transform = transformFor(call, 'object');
   const encoder: EventEncoder = {
-    key: `json;${apiVersion}`,
-    frame: (type, entry) => Buffer.concat([heads[type], jsonIn(def, version, entry), tail]),
+    key: `json;${apiVersion};${transform?.key ?? ''}`,
+    frame: (type, entry) => {
+      const json = transform?.entry(entry) ?? jsonIn(def, version, entry);
+      return Buffer.concat([heads[type], json, tail]);
+    },
     bookmark(revision, { initialEventsEnd }) {
       const metadata = {
         resourceVersion: String(revision),
         ...(initialEventsEnd ? { annotations: { [annotation]: 'true' } } : {}),
       };
-      return frameOf('BOOKMARK', { kind: def.kind, apiVersion, metadata });
+      const object = { kind: def.kind, apiVersion, metadata };
+      return frameOf('BOOKMARK', transform?.object(object) ?? object);
     },
   };
   return {

@@ -1,0 +1,49 @@
+import type { JsonObject, JsonValue } from '../base/json.ts';
+import type { ColumnDef } from '../catalogue/resource-def.ts';
+import { createdAtColumn, nameColumn } from '../kinds/cells.ts';
+
+/** What a row carries besides its cells (CODEC-5). */
+export type IncludeObject = 'None' | 'Metadata' | 'Object';
+
+/** Columns of kinds that declare none. */
+export const defaultColumns: readonly ColumnDef[] = [nameColumn, createdAtColumn];
+
+/** A table's `columnDefinitions`. */
+export function columnDefinitions(columns: readonly ColumnDef[]): JsonObject[] {
+  return columns.map(({ name, type, format, description, priority }) => ({
+    name,
+    type,
+    format,
+    description,
+    priority,
+  }));
+}
+
+/** One row of a table; `metaVersion` is the apiVersion of the metadata it carries. */
+export function tableRow(
+  object: JsonObject,
+  options: {
+    readonly columns: readonly ColumnDef[];
+    readonly include: IncludeObject;
+    readonly metaVersion: string;
+    readonly nowMs: number;
+  },
+): JsonObject {
+  const { columns, include, metaVersion, nowMs } = options;
+  const cells = columns.map((column): JsonValue => column.cell(object, nowMs) ?? null);
+  return { cells, object: carried(object, include, metaVersion) };
+}
+
+function carried(object: JsonObject, include: IncludeObject, metaVersion: string): JsonValue {
+  if (include === 'None') return null;
+  return include === 'Object' ? object : partialObject(object, metaVersion);
+}
+
+/** An object's metadata alone (CODEC-6). */
+export function partialObject(object: JsonObject, metaVersion: string): JsonObject {
+  return {
+    kind: 'PartialObjectMetadata',
+    apiVersion: metaVersion,
+    metadata: object.metadata ?? {},
+  };
+}
