@@ -28,16 +28,40 @@ export function parseExactJson(
   return new ExactParser(text, limits.depthMax).parse();
 }
 
+/**
+ * Which members of a valid JSON text are given and when: of each wanted path its first place and its
+ * second, counted in members from the start of the text; -1 where there is no second one.
+ */
+export function memberPlaces(
+  text: string,
+  wanted: ReadonlySet<string>,
+  limits: { readonly depthMax: number },
+): ReadonlyMap<string, { readonly first: number; readonly second: number }> {
+  const places = new Map<string, { first: number; second: number }>();
+  let count = 0;
+  const onMember = (path: string) => {
+    count += 1;
+    if (!wanted.has(path)) return;
+    const known = places.get(path);
+    if (known === undefined) places.set(path, { first: count, second: -1 });
+    else if (known.second < 0) known.second = count;
+  };
+  new ExactParser(text, limits.depthMax, onMember).parse();
+  return places;
+}
+
 class ExactParser {
   readonly #text: string;
   readonly #depthMax: number;
+  readonly #onMember: ((path: string) => void) | undefined;
   readonly #duplicates = new Set<string>();
   readonly #open: Frame[] = [];
   #at = 0;
 
-  constructor(text: string, depthMax: number) {
+  constructor(text: string, depthMax: number, onMember?: (path: string) => void) {
     this.#text = text;
     this.#depthMax = depthMax;
+    this.#onMember = onMember;
   }
 
   parse(): { value: JsonValue; duplicates: string[] } {
@@ -96,6 +120,7 @@ class ExactParser {
     this.#blanks();
     if (this.#text[this.#at] !== ':') throw this.#unexpected('after object key');
     this.#at += 1;
+    this.#onMember?.(this.#path());
     if (isFirst || !Object.hasOwn(frame.container, frame.name)) return;
     if (this.#duplicates.size < duplicatesMax) this.#duplicates.add(this.#path());
   }

@@ -1,66 +1,72 @@
-import { isObject, type JsonObject } from '../base/json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { decodeJson, JsonError } from '../codec/json.ts';
 import { decodeYaml, YamlError } from '../codec/yaml.ts';
+import { exceedsDepth, maxDepth } from '../engines/schema/depth.ts';
 import { badRequest } from '../meta/status.ts';
-import { apiVersionOf } from '../meta/types.ts';
-import type { PatchOptions } from '../request/options.ts';
+import type { FieldValidation } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
-import { Complaints, reportComplaints } from './field-validation.ts';
+import { repeatedText } from './field-validation.ts';
 
 const openBrace = '{'.charCodeAt(0);
+const jsonLimits = { depthMax: maxDepth, nodesMax: 2_000_000 };
+const toJson = 'error converting YAML to JSON';
+
+/** An apply's body, and the lines that tell of keys given twice in it. */
+export interface ApplyBody {
+  readonly value: JsonObject;
+  readonly repeated: readonly string[];
+}
 
 /**
- * The body of an apply: YAML, of which JSON is a part (SSA-1, SSA-2). The quick decoder is tried
+ * Decodes the body of an apply: YAML, of which JSON is a part (SSA-1). The quick decoder is tried
  * first, since most clients send JSON and loading the YAML library costs more than the request.
+ * Throws 400.
  */
-export async function applyBody(
-  call: ApiCall,
-  patch: { bytes: Buffer; options: PatchOptions },
-): Promise<JsonObject> {
-  const { value, duplicates } = await decodeEither(patch.bytes);
-  if (!isObject(value)) throw badRequest('error decoding YAML: the body is not an object');
-  checkIdentity(call, value);
-  const complaints = new Complaints();
-  for (const path of duplicates) complaints.duplicate(path);
-  const { fieldValidation } = patch.options;
-  reportComplaints(call, { complaints, fieldValidation, fail: (message) => badRequest(message) });
-  return value;
+export async function applyBody(bytes: Buffer): Promise<ApplyBody> {
+  const { value, repeated } = await decodeEither(bytes);
+  if (value !== null && !isObject(value)) {
+    throw badRequest(
+      'error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ' +
+        `${goTypeName(value)} into Go value of type map[string]interface {}`,
+    );
+  }
+  return { value: value ?? {}, repeated: repeated ?? [] };
 }
 
 async function decodeEither(bytes: Buffer): ReturnType<typeof decodeYaml> {
   if (bytes.find((byte) => byte > 0x20) === openBrace) {
     try {
-      return decodeJson(bytes);
+      const decoded = decodeJson(bytes, jsonLimits);
+      if (decoded.duplicates.length === 0) return decoded;
     } catch (error) {
       if (!(error instanceof JsonError)) throw error;
     }
   }
   try {
-    return await decodeYaml(bytes);
+    const decoded = await decodeYaml(bytes);
+    if (!exceedsDepth(decoded.value)) return decoded;
   } catch (error) {
-    if (error instanceof YamlError) throw badRequest(`error decoding YAML: ${error.message}`);
-    throw error;
+    if (!(error instanceof YamlError)) throw error;
+    throw badRequest(`error decoding YAML: ${toJson}: ${error.message}`);
   }
+  throw badRequest(`error decoding YAML: ${toJson}: yaml: exceeded max depth`);
 }
 
-/** An apply names its kind, version and object in the body, and they are the path's. */
-function checkIdentity(call: ApiCall, value: JsonObject): void {
-  const { def, version, name } = call.target;
-  const expected = apiVersionOf({ group: def.group, version: version.version });
-  if (typeof value.kind !== 'string' || value.kind === '') {
-    throw badRequest(`Object 'Kind' is missing in the apply body`);
+function goTypeName(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'boolean') return 'bool';
+  return typeof value === 'string' ? 'string' : 'number';
+}
+
+/** Keys given twice in an apply: refused, warned of, or passed over (FV-2), in upstream's words. */
+export function reportRepeated(
+  call: Pick<ApiCall, 'warnings'>,
+  found: { readonly repeated: readonly string[]; readonly fieldValidation: FieldValidation },
+): void {
+  const { repeated, fieldValidation } = found;
+  if (repeated.length === 0 || fieldValidation === 'Ignore') return;
+  if (fieldValidation === 'Strict') {
+    throw badRequest(`error strict decoding YAML: ${toJson}: ${repeatedText(repeated)}`);
   }
-  if (typeof value.apiVersion !== 'string' || value.apiVersion === '') {
-    throw badRequest(`Object 'apiVersion' is missing in the apply body`);
-  }
-  if (value.apiVersion !== expected) {
-    throw badRequest(
-      `the API version in the data (${value.apiVersion}) does not match the expected API version (${expected})`,
-    );
-  }
-  const metadata = isObject(value.metadata) ? value.metadata : {};
-  if (value.metadata === undefined) value.metadata = metadata;
-  if (!isObject(value.metadata)) throw badRequest('metadata must be an object');
-  metadata.name ??= name;
-  if (def.scope === 'Namespaced') metadata.namespace ??= call.target.namespace;
+  for (const line of repeated) if (!call.warnings.includes(line)) call.warnings.push(line);
 }

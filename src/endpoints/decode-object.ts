@@ -75,6 +75,7 @@ export function decodeObject(
   for (const path of body.duplicates) complaints.duplicate(path);
   const fail = (message: string) => cannotHandle(target, value, message);
   const object = shapeObject(target, value, { complaints, fail });
+  if (target.version.decode === undefined) complaints.inTypedOrder(body.bytes);
   object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;
   reportComplaints(call, { complaints, fieldValidation, fail });

@@ -1,23 +1,65 @@
+import { isUtf8 } from 'node:buffer';
+import { memberPlaces } from '../codec/json-exact.ts';
+import { maxDepth } from '../engines/schema/depth.ts';
 import type { FieldValidation } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 
+interface Complaint {
+  readonly what: 'unknown' | 'duplicate';
+  readonly path: string;
+  /** Says whose field it is, where that is not the object: `json patch `. */
+  readonly prefix: string;
+}
+
+const textOf = ({ what, path, prefix }: Complaint) =>
+  `${prefix}${what} field ${JSON.stringify(path)}`;
+
+const openBrace = '{'.charCodeAt(0);
+const openBracket = '['.charCodeAt(0);
+
+/** Bodies larger than this keep their complaints as found: looking for their order costs too much. */
+const orderedBytesMax = 256 * 1024;
+
 /** Unknown and duplicate fields found in a body, each once, in the order found. */
 export class Complaints {
-  readonly #texts = new Set<string>();
+  #found: Complaint[] = [];
   readonly #repeated: string[] = [];
 
-  unknown(path: string): void {
-    this.#texts.add(`unknown field ${JSON.stringify(path)}`);
+  unknown(path: string, prefix = ''): void {
+    this.#found.push({ what: 'unknown', path, prefix });
   }
 
   /** @param prefix says whose field it is, where that is not the object (`json patch `) */
   duplicate(path: string, prefix = ''): void {
-    this.#texts.add(`${prefix}duplicate field ${JSON.stringify(path)}`);
+    this.#found.push({ what: 'duplicate', path, prefix });
   }
 
   /** Lines in which a YAML decoder tells of keys given twice. */
   repeated(lines: readonly string[] = []): void {
     this.#repeated.push(...lines);
+  }
+
+  /**
+   * As upstream's decoder into a Go type finds them: in the order of the text, a duplicate where it
+   * is given again, and nothing told of what is in, or twice, of a field that is not known. YAML
+   * comes to that decoder as JSON with its members sorted.
+   */
+  inTypedOrder(bytes: Buffer): void {
+    if (this.#found.length < 2) return;
+    const start = bytes.find((byte) => byte > 0x20);
+    if (start !== openBrace && start !== openBracket) {
+      this.#found.sort(byPath);
+      return;
+    }
+    const unknown = this.#found.filter(({ what }) => what === 'unknown').map(({ path }) => path);
+    const known = this.#found.filter(
+      ({ what, path }) => what === 'unknown' || !unknown.some((one) => isWithin(path, one)),
+    );
+    this.#found = known.length === unknown.length ? known : inTextOrder(known, bytes);
+  }
+
+  get #texts(): readonly string[] {
+    return [...new Set(this.#found.map(textOf))];
   }
 
   /** One text a complaint, for warnings. */
@@ -27,10 +69,41 @@ export class Complaints {
 
   /** The text of a strict refusal: all complaints, as upstream joins them. */
   get strictText(): string {
-    const lines = this.#repeated.map((line) => `\n  ${line}`).join('');
-    const ofYaml = lines === '' ? [] : [`yaml: unmarshal errors:${lines}`];
+    const ofYaml = this.#repeated.length === 0 ? [] : [repeatedText(this.#repeated)];
     return `strict decoding error: ${[...ofYaml, ...this.#texts].join(', ')}`;
   }
+}
+
+/** How a YAML decoder words keys given twice, as one error. */
+export function repeatedText(lines: readonly string[]): string {
+  return `yaml: unmarshal errors:${lines.map((line) => `\n  ${line}`).join('')}`;
+}
+
+const isWithin = (path: string, outer: string) =>
+  path.startsWith(outer) && (path.length === outer.length || '.['.includes(path[outer.length]!));
+
+function byPath(one: Complaint, other: Complaint): number {
+  const [left, right] = [one, other].map(({ path }) => path.split(/[.[]/));
+  for (const [at, step] of left!.entries()) {
+    const against = right![at];
+    if (against === undefined) return 1;
+    if (step === against) continue;
+    const [a, b] = [Number.parseInt(step, 10), Number.parseInt(against, 10)];
+    if (Number.isNaN(a) || Number.isNaN(b)) return step < against ? -1 : 1;
+    if (a !== b) return a - b;
+  }
+  return left!.length - right!.length;
+}
+
+function inTextOrder(found: readonly Complaint[], bytes: Buffer): Complaint[] {
+  if (bytes.length > orderedBytesMax || !isUtf8(bytes)) return [...found];
+  const wanted = new Set(found.map(({ path }) => path));
+  const places = memberPlaces(bytes.toString('utf8'), wanted, { depthMax: maxDepth });
+  const placeOf = ({ what, path }: Complaint) => {
+    const place = places.get(path);
+    return what === 'duplicate' ? (place?.second ?? -1) : (place?.first ?? -1);
+  };
+  return [...found].sort((one, other) => placeOf(one) - placeOf(other));
 }
 
 /** `Ignore` drops complaints, `Warn` gives a header for each, `Strict` refuses (FV-2). */
@@ -42,8 +115,10 @@ export function reportComplaints(
     fail: (message: string) => Error;
   },
 ): void {
+  const { fieldValidation } = options;
+  if (fieldValidation === 'Ignore') return;
   const { texts, strictText } = options.complaints;
-  if (texts.length === 0 || options.fieldValidation === 'Ignore') return;
-  if (options.fieldValidation === 'Strict') throw options.fail(strictText);
+  if (texts.length === 0) return;
+  if (fieldValidation === 'Strict') throw options.fail(strictText);
   for (const text of texts) if (!call.warnings.includes(text)) call.warnings.push(text);
 }

@@ -1,9 +1,8 @@
-import type { JsonObject } from '../base/json.ts';
 import { badRequest } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { updateObject } from '../registry/update.ts';
 import { type PatchOptions, parsePatchOptions } from '../request/options.ts';
-import { applyBody } from './apply-body.ts';
+import { applyBody, reportRepeated } from './apply-body.ts';
 import type { ApiCall } from './call.ts';
 import { Complaints } from './field-validation.ts';
 import { acceptedPatchTypes, type PatchType, patchTypeOf } from './patch-types.ts';
@@ -61,7 +60,8 @@ function shapeApplied(call: ApiCall, live: ApiObject | undefined, merged: ApiObj
 async function applyWrite(call: ApiCall, patch: { bytes: Buffer; options: PatchOptions }) {
   const { registry } = call.context;
   const { options } = patch;
-  const body: JsonObject = await applyBody(call, patch);
+  const { fieldValidation } = options;
+  const { value, repeated } = await applyBody(patch.bytes);
   const manager = options.fieldManager as string;
   const { target } = call;
   const { force } = options;
@@ -70,8 +70,10 @@ async function applyWrite(call: ApiCall, patch: { bytes: Buffer; options: PatchO
     context: writeContext(call, options),
     transform: (live) => {
       const nowMs = registry.clock.now();
-      const apply = { target, live, patch: body, manager, force, nowMs };
-      return shapeApplied(call, live, registry.fieldManager.applyPatch(apply));
+      const apply = { target, live, patch: value, manager, force, nowMs };
+      const merged = registry.fieldManager.applyPatch(apply);
+      reportRepeated(call, { repeated, fieldValidation });
+      return shapeApplied(call, live, merged);
     },
     record: false,
     onAbsent: 'create',

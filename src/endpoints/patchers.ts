@@ -1,10 +1,11 @@
-import { cloneJson, isObject, type JsonValue } from '../base/json.ts';
+import { cloneJson, isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { decodeJson, encodeJson, JsonError } from '../codec/json.ts';
 import { applyJsonPatch, parseJsonPatch } from '../engines/patch/json-patch.ts';
 import { applyMergePatch } from '../engines/patch/merge-patch.ts';
 import { PatchError } from '../engines/patch/patch-error.ts';
 import { StrategicMergeError } from '../engines/patch/strategic-error.ts';
 import { strategicMerge } from '../engines/patch/strategic-merge.ts';
+import { depthMessage, maxDepth } from '../engines/schema/depth.ts';
 import { invalid } from '../meta/field-error.ts';
 import { badRequest, invalidObject, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -31,14 +32,13 @@ export function patcherFor(
 ): Patcher {
   const { fieldValidation } = patch.options;
   const { value, duplicates } = decodePatch(patch.bytes);
-  const ofPatch = patch.type === 'json' ? 'json patch ' : '';
   const change = asStatusError(() => changeFor(call, patch.type, value));
   return (current) => {
     const patched = asStatusError(() => change(current));
     if (!isObject(patched)) throw refused(patched, 'the patched document is not an object');
     const shown = cloneJson(patched);
     const complaints = new Complaints();
-    for (const path of duplicates) complaints.duplicate(path, ofPatch);
+    complainOfPatch(complaints, { ...patch, value, duplicates });
     const fail = (message: string) => refused(shown, message);
     const object = shapeObject(call.target, patched, { complaints, fail });
     keepIdentity(object, current);
@@ -47,9 +47,31 @@ export function patcherFor(
   };
 }
 
+const operationFields = new Set(['op', 'path', 'from', 'value']);
+
+/** What is wrong with the patch itself; the members of operations are told as found in the text. */
+function complainOfPatch(
+  complaints: Complaints,
+  patch: { type: PatchType; bytes: Buffer; value: JsonValue; duplicates: readonly string[] },
+): void {
+  if (patch.type !== 'json') {
+    for (const path of patch.duplicates) complaints.duplicate(path);
+    return;
+  }
+  const prefix = 'json patch ';
+  const operations = Array.isArray(patch.value) ? patch.value : [];
+  for (const [index, operation] of operations.entries()) {
+    for (const name of Object.keys(operation as JsonObject)) {
+      if (!operationFields.has(name)) complaints.unknown(`[${index}].${name}`, prefix);
+    }
+  }
+  for (const path of patch.duplicates) complaints.duplicate(path, prefix);
+  complaints.inTypedOrder(patch.bytes);
+}
+
 function decodePatch(bytes: Buffer): { value: JsonValue; duplicates: readonly string[] } {
   try {
-    return decodeJson(bytes);
+    return decodeJson(bytes, { depthMax: maxDepth, nodesMax: 2_000_000 });
   } catch (error) {
     if (error instanceof JsonError) throw badRequest(`error decoding patch: ${error.message}`);
     throw error;
@@ -100,6 +122,8 @@ function asStatusError<T>(run: () => T): T {
     return run();
   } catch (error) {
     if (error instanceof StrategicMergeError) throw strategicFailure(error);
+    // Operations may nest copies into each other until no walk of the document fits the stack.
+    if (error instanceof RangeError) throw unprocessable(depthMessage);
     if (!(error instanceof PatchError)) throw error;
     const { kind, message } = error;
     if (kind === 'malformed') throw badRequest(message);
