@@ -1,48 +1,197 @@
-import { type FieldError, forbiddenField, invalid, required } from './field-error.ts';
-import type { ObjectMeta } from './types.ts';
+import { type FieldError, forbiddenField, invalid, required, tooLong } from './field-error.ts';
+import { validateFieldManager } from './field-manager-name.ts';
+import { breaks, labelValue, qualifiedName } from './names.ts';
+import { validateOwnerReferences } from './owner-references.ts';
+import type { ManagedFieldsEntry, ObjectMeta } from './types.ts';
 
 export interface MetaRules {
   readonly namespaced: boolean;
   readonly validateName: (name: string) => readonly string[];
   /** Where the metadata stands: `metadata`. */
   readonly path: string;
+  /**
+   * Finalizers that may stand without a domain. Absent: any may (custom kinds, which are warned of
+   * them instead).
+   */
+  readonly standardFinalizers?: ReadonlySet<string>;
 }
 
-/** Name and namespace of a new object (META-1); labels and the like are not judged here. */
+const annotationsBytesMax = 256 * 1024;
+const subresourceBytesMax = 256;
+
+/** The garbage collector's finalizers: the object waits until its dependents are dealt with. */
+export const orphanFinalizer = 'orphan';
+export const foregroundFinalizer = 'foregroundDeletion';
+
+/** Judges all metadata of a new object (META-1, META-3, META-7). */
 export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldError[] {
-  const { namespaced, validateName, path } = rules;
+  const { validateName, path } = rules;
   const name = meta.name ?? '';
-  const errors: FieldError[] =
-    name === ''
+  const prefix = meta.generateName ?? '';
+  return [
+    ...(prefix === '' ? [] : breaks(`${path}.generateName`, prefix, asPrefix(validateName))),
+    ...(name === ''
       ? [required(`${path}.name`, 'name or generateName is required')]
-      : validateName(name).map((why) => invalid(`${path}.name`, name, why));
-  const namespace = meta.namespace ?? '';
-  if (namespaced && namespace === '') errors.push(required(`${path}.namespace`));
-  if (!namespaced && namespace !== '') {
-    errors.push(forbiddenField(`${path}.namespace`, 'not allowed on this type'));
-  }
-  return errors;
+      : breaks(`${path}.name`, name, validateName)),
+    ...validateNamespace(meta, rules),
+    ...validateShared(meta, path),
+    ...validateFinalizers(meta.finalizers ?? [], rules),
+  ];
 }
 
-const fixed = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp'] as const;
+/** What follows a prefix is known to end well, so a dash at its end is no fault. */
+function asPrefix(rule: MetaRules['validateName']): MetaRules['validateName'] {
+  return (prefix) =>
+    rule(prefix.length > 1 && prefix.endsWith('-') ? `${prefix.slice(0, -2)}a` : prefix);
+}
 
-/** What an update may not change, and no new finalizers once deletion has begun (META-2). */
+function validateNamespace(meta: ObjectMeta, { namespaced, path }: MetaRules): FieldError[] {
+  const isSet = (meta.namespace ?? '') !== '';
+  if (namespaced) return isSet ? [] : [required(`${path}.namespace`)];
+  return isSet ? [forbiddenField(`${path}.namespace`, 'not allowed on this type')] : [];
+}
+
+function validateShared(meta: ObjectMeta, path: string): FieldError[] {
+  return [
+    ...validateLabels(meta.labels, `${path}.labels`),
+    ...validateAnnotations(meta.annotations, `${path}.annotations`),
+    ...validateOwnerReferences(meta.ownerReferences ?? [], `${path}.ownerReferences`),
+    ...validateManagedFields(meta.managedFields ?? [], `${path}.managedFields`),
+  ];
+}
+
+/** Judges labels; upstream names the map in errors, not the label. */
+export function validateLabels(labels: ObjectMeta['labels'], path: string): FieldError[] {
+  if (labels === undefined) return [];
+  return Object.keys(labels)
+    .sort()
+    .flatMap((key) => [
+      ...breaks(path, key, qualifiedName),
+      ...breaks(path, labels[key] ?? '', labelValue),
+    ]);
+}
+
+/** Judges annotations: keys as labels' but in any case, values free, 256 KiB in all (META-3). */
+export function validateAnnotations(
+  annotations: ObjectMeta['annotations'],
+  path: string,
+): FieldError[] {
+  if (annotations === undefined) return [];
+  const keys = Object.keys(annotations);
+  const errors = [...keys]
+    .sort()
+    .flatMap((key) =>
+      qualifiedName(key.toLowerCase()).map((complaint) => invalid(path, key, complaint)),
+    );
+  let bytes = 0;
+  for (const key of keys) {
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(annotations[key] ?? '');
+  }
+  return bytes > annotationsBytesMax ? [...errors, tooLong(path, annotationsBytesMax)] : errors;
+}
+
+function validateFinalizers(finalizers: readonly string[], rules: MetaRules): FieldError[] {
+  const path = `${rules.path}.finalizers`;
+  const errors = finalizers.flatMap((name) => breaks(path, name, qualifiedName));
+  if (finalizers.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)) {
+    const why = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`;
+    const message = `Invalid value: ${goStringList(finalizers)}: ${why}`;
+    errors.push({ type: 'FieldValueInvalid', field: path, message });
+  }
+  return [...errors, ...plainFinalizers(finalizers, rules)];
+}
+
+function plainFinalizers(
+  finalizers: readonly string[],
+  { path, standardFinalizers }: MetaRules,
+): FieldError[] {
+  if (standardFinalizers === undefined) return [];
+  const why = 'name is neither a standard finalizer name nor is it fully qualified';
+  return finalizers.flatMap((name, index) =>
+    name.includes('/') || standardFinalizers.has(name)
+      ? []
+      : [invalid(`${path}.finalizers[${index}]`, name, why)],
+  );
+}
+
+function goStringList(values: readonly string[]): string {
+  return `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
+}
+
+function validateManagedFields(entries: readonly ManagedFieldsEntry[], path: string): FieldError[] {
+  return entries.flatMap((entry, index) => {
+    const at = `${path}[${index}]`;
+    const errors: FieldError[] = [];
+    const { operation, fieldsType, subresource = '' } = entry;
+    if (operation !== 'Apply' && operation !== 'Update') {
+      errors.push(invalid(`${at}.operation`, operation ?? '', 'must be `Apply` or `Update`'));
+    }
+    if (fieldsType !== undefined && fieldsType !== 'FieldsV1') {
+      errors.push(invalid(`${at}.fieldsType`, fieldsType, 'must be `FieldsV1`'));
+    }
+    errors.push(...validateFieldManager(entry.manager ?? '', `${at}.manager`));
+    if (Buffer.byteLength(subresource) > subresourceBytesMax) {
+      errors.push(tooLong(`${at}.subresource`, subresourceBytesMax));
+    }
+    return errors;
+  });
+}
+
+const fixedTexts = ['name', 'namespace', 'uid'] as const;
+const fixedTimes = ['creationTimestamp', 'deletionTimestamp'] as const;
+
+/**
+ * Judges the metadata of an update: all that holds for a new object but the name's own rule, which
+ * may have become stricter since; what is immutable; and no new finalizers once deletion has begun
+ * (META-2, META-4, META-5).
+ */
 export function validateObjectMetaUpdate(
   meta: ObjectMeta,
   old: ObjectMeta,
-  path: string,
+  rules: MetaRules,
 ): FieldError[] {
-  const errors = fixed
-    .filter((name) => (meta[name] ?? '') !== (old[name] ?? ''))
-    .map((name) => invalid(`${path}.${name}`, meta[name], 'field is immutable'));
-  if (old.deletionTimestamp === undefined) return errors;
-  const added = (meta.finalizers ?? []).filter((one) => !(old.finalizers ?? []).includes(one));
-  if (added.length > 0) {
-    const list = added.map((one) => JSON.stringify(one)).join(', ');
-    const why =
-      'no new finalizers can be added if the object is being deleted, ' +
-      `found new finalizers []string{${list}}`;
-    errors.push(forbiddenField(`${path}.finalizers`, why));
-  }
-  return errors;
+  const { path } = rules;
+  return [
+    ...validateNamespace(meta, rules),
+    ...validateShared(meta, path),
+    ...validateFinalizers(meta.finalizers ?? [], rules),
+    ...validateNoNewFinalizers(meta, old, path),
+    ...fixedTexts
+      .filter((name) => (meta[name] ?? '') !== (old[name] ?? ''))
+      .map((name) => invalid(`${path}.${name}`, meta[name] ?? '', immutable)),
+    ...fixedTimes
+      .filter((name) => (meta[name] ?? '') !== (old[name] ?? ''))
+      .map((name) => invalidShown(`${path}.${name}`, goTime(meta[name] ?? ''))),
+    ...validateGrace(meta, old, path),
+  ];
+}
+
+const immutable = 'field is immutable';
+
+const invalidShown = (field: string, shown: string): FieldError => ({
+  type: 'FieldValueInvalid',
+  field,
+  message: `Invalid value: ${shown}: ${immutable}`,
+});
+
+/** A stored time as Go prints it: `2026-01-02 03:04:05 +0000 UTC`. */
+function goTime(text: string): string {
+  return text === '' ? 'null' : `${text.slice(0, 19).replace('T', ' ')} +0000 UTC`;
+}
+
+function validateGrace(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {
+  const { deletionGracePeriodSeconds: seconds } = meta;
+  if ((seconds ?? null) === (old.deletionGracePeriodSeconds ?? null)) return [];
+  return [invalidShown(`${path}.deletionGracePeriodSeconds`, String(seconds ?? null))];
+}
+
+function validateNoNewFinalizers(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {
+  if (old.deletionTimestamp === undefined) return [];
+  const known = new Set(old.finalizers ?? []);
+  const added = [...new Set(meta.finalizers ?? [])].filter((one) => !known.has(one)).sort();
+  if (added.length === 0) return [];
+  const why =
+    'no new finalizers can be added if the object is being deleted, ' +
+    `found new finalizers ${goStringList(added)}`;
+  return [forbiddenField(`${path}.finalizers`, why)];
 }

@@ -73,6 +73,8 @@ export interface FieldManagerPort {
 export interface DeleteRequestOptions {
   readonly gracePeriodSeconds: number | undefined;
   readonly propagationPolicy: 'Orphan' | 'Background' | 'Foreground' | undefined;
+  /** The older form: true is Orphan, false Background; not set together with the policy. */
+  readonly orphanDependents?: boolean | undefined;
   readonly preconditions:
     | { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined }
     | undefined;

@@ -2,11 +2,11 @@ import type { StrategyContext } from '../catalogue/resource-def.ts';
 import { generateName } from '../meta/name-generator.ts';
 import { alreadyExists, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
-import { EntryHint } from '../watchcache/contract.ts';
+import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
-import { encodeStored, indexOf, objectKey, toStorage } from './object-codec.ts';
-import { checkPathAgreement, fillSystemFields } from './object-meta.ts';
+import { encodeStored, entryOf, indexOf, objectKey, toStorage } from './object-codec.ts';
+import { checkPathAgreement, dropDuplicateOwners, fillSystemFields } from './object-meta.ts';
 import { groupResourceOf, type Registry, storing } from './registry.ts';
 import { validateNew } from './validate.ts';
 
@@ -24,7 +24,9 @@ export async function createObject(
   const { target, object, context } = options;
   checkPathAgreement(target, object);
   const nowMs = registry.clock.now();
+  const hasOwnName = (object.metadata.name ?? '') !== '';
   fillSystemFields(object, nowMs);
+  dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
   const { fieldManager } = context;
   registry.fieldManager.recordUpdate({
     target,
@@ -33,7 +35,7 @@ export async function createObject(
     manager: fieldManager,
     nowMs,
   });
-  return insertObject(registry, { ...options, nowMs });
+  return insertObject(registry, { ...options, nowMs, mayRename: !hasOwnName });
 }
 
 /**
@@ -48,9 +50,11 @@ export async function insertObject(
     context: WriteContext;
     nowMs: number;
     attempt?: number;
+    /** The name was generated, so another will do when it is taken (META-1). */
+    mayRename?: boolean;
   },
 ): Promise<Written> {
-  const { target, object, context, nowMs } = options;
+  const { target, object, context, nowMs, mayRename = false } = options;
   const call = {
     operation: 'CREATE' as const,
     target,
@@ -61,6 +65,7 @@ export async function insertObject(
     attempt: options.attempt ?? 1,
   };
   await registry.admission.mutate(call);
+  dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const { def, version } = target;
   const stored = toStorage(def, version, object);
   const strategyContext = strategyContextOf(target, context, nowMs);
@@ -68,54 +73,68 @@ export async function insertObject(
   validateNew(target, strategyContext, stored);
   await registry.admission.validate(call);
   for (const text of def.strategy.warnings?.(stored, undefined) ?? []) context.warn(text);
-  return putNew(registry, { target, stored, context });
+  return putNew(registry, { target, stored, context, mayRename });
 }
 
 async function putNew(
   registry: Registry,
-  options: { target: Target; stored: ApiObject; context: WriteContext },
+  options: { target: Target; stored: ApiObject; context: WriteContext; mayRename: boolean },
 ): Promise<Written> {
-  const { target, stored, context } = options;
-  const { def } = target;
-  const cache = registry.caches.of(def);
+  const { target, stored, context, mayRename } = options;
   const generated = stored.metadata.generateName ?? '';
-  const mayRename = target.name === '' && generated !== '' && stored.metadata.name !== undefined;
   for (let attempt = 1; ; attempt += 1) {
-    const name = stored.metadata.name as string;
-    const key = objectKey(stored.metadata.namespace ?? '', name);
-    const value = encodeStored(stored);
-    const index = indexOf(def.storage, stored);
-    if (context.dryRun) {
-      const current = await cache.get(key, undefined);
-      if (current === undefined) return { entry: dryEntry({ key, value, index }), created: true };
-    } else {
-      const storeKey = def.storage.prefix + key;
-      const result = await storing(() =>
-        registry.store.put({ key: storeKey, value, expect: 0, hint: new EntryHint(index) }),
-      );
-      if (result.ok) {
-        const { revision } = result;
-        const cached = cache.peek(key);
-        const entry =
-          cached?.revision === revision
-            ? cached
-            : makeEntry({ key, stored: value, revision, createRevision: revision, index });
-        return { entry, created: true };
-      }
+    const { entry, existing } = await tryInsert(registry, { target, stored, context });
+    if (entry !== undefined) return { entry, created: true };
+    if (!mayRename || attempt === generatedNameAttempts) {
+      throw nameTaken(target, { name: stored.metadata.name as string, generated, existing });
     }
-    if (!mayRename) throw alreadyExists(groupResourceOf(def), name);
-    if (attempt === generatedNameAttempts) throw generateNameConflict(target, name);
     stored.metadata.name = generateName(generated);
   }
 }
 
-function generateNameConflict(target: Target, name: string): StatusError {
+/** Stores the object where nothing stands yet; else gives what does. */
+async function tryInsert(
+  registry: Registry,
+  options: { target: Target; stored: ApiObject; context: WriteContext },
+): Promise<{ readonly entry?: Entry; readonly existing?: Entry | undefined }> {
+  const { target, stored, context } = options;
+  const { def } = target;
+  const cache = registry.caches.of(def);
+  const key = objectKey(stored.metadata.namespace ?? '', stored.metadata.name as string);
+  const value = encodeStored(stored);
+  const index = indexOf(def.storage, stored);
+  if (context.dryRun) {
+    const existing = await cache.get(key, undefined);
+    return existing === undefined ? { entry: dryEntry({ key, value, index }) } : { existing };
+  }
+  const storeKey = def.storage.prefix + key;
+  const hint = new EntryHint(index);
+  const result = await storing(() => registry.store.put({ key: storeKey, value, expect: 0, hint }));
+  if (!result.ok) return { existing: entryOf(def, result.current) };
+  const { revision } = result;
+  const cached = cache.peek(key);
+  if (cached?.revision === revision) return { entry: cached };
+  return { entry: makeEntry({ key, stored: value, revision, createRevision: revision, index }) };
+}
+
+/** Upstream's 409; a client that let the name be generated is told to try again (META-1). */
+function nameTaken(
+  target: Target,
+  taken: { name: string; generated: string; existing: Entry | undefined },
+): StatusError {
+  const { name, generated, existing } = taken;
   const plain = alreadyExists(groupResourceOf(target.def), name);
+  const isGenerated = generated !== '';
+  if (!isGenerated && existing?.index.deleting !== true) return plain;
+  const when = existing?.index.deleting === true ? 'object is being deleted: ' : '';
+  const why = isGenerated
+    ? ', the server was not able to generate a unique name for the object'
+    : '';
   return new StatusError({
     code: 409,
     reason: 'AlreadyExists',
-    message: `${plain.message}, the server was not able to generate a unique name for the object`,
-    details: { ...plain.status.details, retryAfterSeconds: 1 },
+    message: `${when}${plain.message}${why}`,
+    details: { ...plain.status.details, ...(isGenerated ? { retryAfterSeconds: 1 } : {}) },
   });
 }
 

@@ -1,3 +1,5 @@
+import { jsonEqual } from '../base/json.ts';
+import { foregroundFinalizer, orphanFinalizer } from '../meta/object-meta.ts';
 import { conflict, modifiedMessage, notFound } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -14,12 +16,9 @@ import {
   indexOf,
   objectKey,
 } from './object-codec.ts';
-import { preconditionFailed } from './object-meta.ts';
-import { groupResourceOf, type Registry, storing } from './registry.ts';
+import { groupKindOf, groupResourceOf, type Registry, storing } from './registry.ts';
 
 const attemptsMax = 500;
-const orphanFinalizer = 'orphan';
-const foregroundFinalizer = 'foregroundDeletion';
 
 export interface DeleteRequest {
   readonly target: Target;
@@ -52,7 +51,7 @@ async function attemptDelete(
   attempt: { request: DeleteRequest; current: Entry; attempt: number },
 ): Promise<Outcome> {
   const { request, current } = attempt;
-  const { target, context, options } = request;
+  const { target, context } = request;
   checkPreconditions(request, current);
   const old = decodeEntry(current);
   const live = () => fromStorage(target.def, target.version, decodeEntry(current));
@@ -67,86 +66,89 @@ async function attemptDelete(
   });
   const nowMs = registry.clock.now();
   const object = decodeEntry(current);
-  const mode = target.def.strategy.beforeDelete?.(
-    strategyContextOf(target, context, nowMs),
-    object,
-  );
-  markForDeletion(object, { request, nowMs, finalize: mode === 'finalize' });
+  target.def.strategy.beforeDelete?.(strategyContextOf(target, context, nowMs), object);
+  markForDeletion(object, { request, nowMs });
   if (isFinalized(target.def.strategy, object)) {
     if (context.dryRun) return { deleted: { entry: current, removed: true } };
     const lost = await removeFinalized(registry, { target, current });
     return lost ?? { deleted: { entry: current, removed: true } };
   }
-  if (unchanged(object, old)) return { deleted: { entry: current, removed: false } };
+  if (jsonEqual(object, old)) return { deleted: { entry: current, removed: false } };
   return putMarked(registry, { target, context, current, object });
 }
 
+/** 409 when the object is not the one the client meant; upstream names the kind, not the resource. */
 function checkPreconditions(request: DeleteRequest, current: Entry): void {
   const { target, options } = request;
+  const { group, kind } = groupKindOf(target.def);
+  const refuse = (why: string) => conflict({ group, resource: kind }, target.name, why);
   const uid = options.preconditions?.uid;
-  if (uid !== undefined && uid !== current.index.uid) {
-    throw preconditionFailed(target, { wanted: uid, actual: current.index.uid, what: 'UID' });
+  const actualUid = current.index.uid;
+  if (uid !== undefined && uid !== actualUid) {
+    throw refuse(
+      `the UID in the precondition (${uid}) does not match the UID in record (${actualUid}). ` +
+        'The object might have been deleted and then recreated',
+    );
   }
   const wanted = options.preconditions?.resourceVersion;
   const actual = String(current.revision);
   if (wanted !== undefined && wanted !== actual) {
-    throw preconditionFailed(target, { wanted, actual, what: 'ResourceVersion' });
+    throw refuse(
+      `the ResourceVersion in the precondition (${wanted}) does not match the ResourceVersion in ` +
+        `record (${actual}). The object might have been modified`,
+    );
   }
 }
 
+/**
+ * The first deletion stamps the object; a later one may only shorten what grace is left (META-4).
+ * The garbage collector's finalizers follow each deletion's policy, until grace has begun to run.
+ */
 function markForDeletion(
   object: ApiObject,
-  options: { request: DeleteRequest; nowMs: number; finalize: boolean },
+  options: { request: DeleteRequest; nowMs: number },
 ): void {
   const { request, nowMs } = options;
   const { metadata } = object;
-  const { strategy } = request.target.def;
-  const finalizers = finalizersFor(metadata.finalizers ?? [], request.options.propagationPolicy);
-  if (metadata.deletionTimestamp === undefined) {
+  const left = metadata.deletionGracePeriodSeconds ?? 0;
+  const asked = request.options.gracePeriodSeconds;
+  if (metadata.deletionTimestamp !== undefined && left > 0) {
+    if (asked === undefined || asked >= left) return;
+    const end = Date.parse(metadata.deletionTimestamp) - (left - asked) * 1000;
+    metadata.deletionTimestamp = formatTime(end);
+    metadata.deletionGracePeriodSeconds = asked;
+  } else if (metadata.deletionTimestamp === undefined) {
     const grace = graceSeconds(request, object);
     metadata.deletionTimestamp = formatTime(nowMs + grace * 1000);
     metadata.deletionGracePeriodSeconds = grace;
     if ((metadata.generation ?? 0) > 0) metadata.generation = (metadata.generation ?? 0) + 1;
-    setFinalizers(object, finalizers);
-    return;
   }
-  if (strategy.gracePeriod === undefined) return;
-  const left = metadata.deletionGracePeriodSeconds ?? 0;
-  const grace = Math.min(left, request.options.gracePeriodSeconds ?? left);
-  if (grace < left) {
-    metadata.deletionTimestamp = formatTime(nowMs + grace * 1000);
-    metadata.deletionGracePeriodSeconds = grace;
-  }
+  setFinalizers(object, finalizersFor(metadata.finalizers ?? [], request.options));
 }
 
+/** A kind that ends at once whatever was asked (a Pod that runs nowhere) says 0. */
 function graceSeconds(request: DeleteRequest, object: ApiObject): number {
-  const { gracePeriod } = request.target.def.strategy;
-  if (gracePeriod === undefined) return 0;
-  return request.options.gracePeriodSeconds ?? gracePeriod(object);
+  const own = request.target.def.strategy.gracePeriod?.(object) ?? 0;
+  return own === 0 ? 0 : (request.options.gracePeriodSeconds ?? own);
 }
 
-/** The garbage collector's two finalizers follow the policy; without one they stay as they are. */
+/** Without a policy the garbage collector's finalizers stay as they are. */
 function finalizersFor(
   finalizers: readonly string[],
-  policy: DeleteRequestOptions['propagationPolicy'],
+  options: DeleteRequestOptions,
 ): readonly string[] {
-  if (policy === undefined) return finalizers;
+  const { propagationPolicy, orphanDependents } = options;
+  if (propagationPolicy === undefined && orphanDependents === undefined) return finalizers;
   const others = finalizers.filter((one) => one !== orphanFinalizer && one !== foregroundFinalizer);
-  if (policy === 'Orphan') return [...others, orphanFinalizer];
-  if (policy === 'Foreground') return [...others, foregroundFinalizer];
-  return others;
+  if (propagationPolicy === 'Orphan' || orphanDependents === true) {
+    return [...others, orphanFinalizer];
+  }
+  return propagationPolicy === 'Foreground' ? [...others, foregroundFinalizer] : others;
 }
 
 function setFinalizers(object: ApiObject, finalizers: readonly string[]): void {
   if (finalizers.length === 0) delete object.metadata.finalizers;
   else object.metadata.finalizers = [...finalizers];
-}
-
-function unchanged(object: ApiObject, old: ApiObject): boolean {
-  return (
-    object.metadata.deletionTimestamp === old.metadata.deletionTimestamp &&
-    object.metadata.deletionGracePeriodSeconds === old.metadata.deletionGracePeriodSeconds
-  );
 }
 
 async function putMarked(

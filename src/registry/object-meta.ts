@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { type FieldError, invalid } from '../meta/field-error.ts';
 import { generateName } from '../meta/name-generator.ts';
+import { dedupOwnerReferences } from '../meta/owner-references.ts';
 import { badRequest, conflict, invalidObject, modifiedMessage } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -12,28 +13,52 @@ import { groupKindOf, groupResourceOf } from './registry.ts';
  * The server's own metadata fields, as every create and update treats them (META-1, META-2, META-4).
  */
 
-/** Namespace and name of the body must agree with the path (API-7). Fills an absent namespace. */
+/**
+ * Name and namespace of the body must be the path's (API-7). Fills an absent namespace; a kind
+ * outside namespaces loses one that was given, as upstream.
+ */
 export function checkPathAgreement(target: Target, object: ApiObject): void {
   const { metadata } = object;
-  if (target.def.scope === 'Namespaced') {
-    if ((metadata.namespace ?? '') === '') metadata.namespace = target.namespace;
-    else if (metadata.namespace !== target.namespace) {
-      throw badRequest(
-        'the namespace of the provided object does not match the namespace sent on the request',
-      );
-    }
-  } else if ((metadata.namespace ?? '') !== '') {
-    throw badRequest('namespace field should not be set on cluster-scoped objects');
+  if (target.def.scope !== 'Namespaced') delete metadata.namespace;
+  else if ((metadata.namespace ?? '') === '') metadata.namespace = target.namespace;
+  else if (metadata.namespace !== target.namespace) {
+    throw badRequest(
+      'the namespace of the provided object does not match the namespace sent on the request',
+    );
   }
   if (target.name === '') return;
   if ((metadata.name ?? '') === '') {
-    throw badRequest('name is required');
+    throw badRequest(
+      `the name of the object (${target.name} based on URL) was undeterminable: ` +
+        'name must be provided',
+    );
   }
   if (metadata.name !== target.name) {
     throw badRequest(
       `the name of the object (${metadata.name}) does not match the name on the URL (${target.name})`,
     );
   }
+}
+
+/**
+ * Leaves out owner references that stand there twice, with upstream's warning (META-7).
+ * @param after admission has changed the object since it was looked at before
+ */
+export function dropDuplicateOwners(
+  object: ApiObject,
+  options: { readonly warn: (text: string) => void; readonly after: 'body' | 'admission' },
+): void {
+  const references = object.metadata.ownerReferences ?? [];
+  if (references.length < 2) return;
+  const { kept, duplicateUids } = dedupOwnerReferences(references);
+  if (duplicateUids.length === 0) return;
+  object.metadata.ownerReferences = [...kept];
+  const when = options.after === 'admission' ? ' after mutating admission happens' : '';
+  options.warn(
+    `.metadata.ownerReferences contains duplicate entries${when}; API server dedups owner ` +
+      'references in 1.20+, and may reject such requests as early as 1.24; please fix your ' +
+      `requests; duplicate UID(s) observed: ${duplicateUids.join(', ')}`,
+  );
 }
 
 /** Stamps what the server owns on a new object; refuses a resourceVersion. */

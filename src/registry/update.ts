@@ -4,7 +4,7 @@ import type { ApiObject, ManagedFieldsEntry } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
 import type { Target, Transform, WriteContext, Written } from './contract.ts';
-import { dryEntry, insertObject, strategyContextOf } from './create.ts';
+import { insertObject, strategyContextOf } from './create.ts';
 import { isFinalized, removeFinalized } from './finalize.ts';
 import {
   decodeEntry,
@@ -21,6 +21,7 @@ import {
   checkPathAgreement,
   checkResourceVersion,
   checkUid,
+  dropDuplicateOwners,
   fillSystemFields,
   keepSystemFields,
   preconditionFailed,
@@ -128,6 +129,10 @@ async function attemptUpdate(
   const base = request.replaces === true ? live : objectIn(def, version, current);
   const object = await request.transform(base, attempt);
   checkPathAgreement(target, object);
+  // A patch's own duplicates are dropped behind admission only, as upstream.
+  if (request.replaces === true) {
+    dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
+  }
   checkUid(target, object, old);
   checkResourceVersion(target, object, current.revision);
   if (request.record) {
@@ -144,6 +149,7 @@ async function attemptUpdate(
     attempt,
   };
   await registry.admission.mutate(call);
+  dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const stored = toStorage(def, version, object);
   applyStrategy({ target, context, nowMs, stored, old });
   await registry.admission.validate(call);

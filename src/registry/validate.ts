@@ -1,20 +1,33 @@
-import type { StrategyContext } from '../catalogue/resource-def.ts';
+import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import type { FieldError } from '../meta/field-error.ts';
-import { validateObjectMeta, validateObjectMetaUpdate } from '../meta/object-meta.ts';
+import {
+  foregroundFinalizer,
+  type MetaRules,
+  orphanFinalizer,
+  validateObjectMeta,
+  validateObjectMetaUpdate,
+} from '../meta/object-meta.ts';
 import { invalidObject } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target } from './contract.ts';
 import { groupKindOf } from './registry.ts';
 
+const standardFinalizers = new Set([orphanFinalizer, foregroundFinalizer]);
+
+function metaRules({ scope, strategy, custom }: ResourceDef): MetaRules {
+  return {
+    namespaced: scope === 'Namespaced',
+    validateName: strategy.validateName,
+    path: 'metadata',
+    ...(custom === undefined ? { standardFinalizers } : {}),
+  };
+}
+
 /** Metadata rules, then the kind's own; 422 naming all that is wrong. */
 export function validateNew(target: Target, context: StrategyContext, object: ApiObject): void {
-  const { strategy, scope } = target.def;
+  const { strategy } = target.def;
   const errors: FieldError[] = [
-    ...validateObjectMeta(object.metadata, {
-      namespaced: scope === 'Namespaced',
-      validateName: strategy.validateName,
-      path: 'metadata',
-    }),
+    ...validateObjectMeta(object.metadata, metaRules(target.def)),
     ...(strategy.validateCreate?.(context, object) ?? []),
   ];
   refuseInvalid(target, object, errors);
@@ -28,7 +41,7 @@ export function validateChange(
   const { object, old } = change;
   const { strategy } = target.def;
   const errors: FieldError[] = [
-    ...validateObjectMetaUpdate(object.metadata, old.metadata, 'metadata'),
+    ...validateObjectMetaUpdate(object.metadata, old.metadata, metaRules(target.def)),
     ...(strategy.validateUpdate?.(context, object, old) ?? []),
   ];
   refuseInvalid(target, object, errors);
