@@ -92,29 +92,28 @@ async function freePort(): Promise<number> {
 /** Starts the built server on fresh data; `readyMs` is from exec to the first 200 of /readyz. */
 async function startOwn(): Promise<Running> {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-bench-'));
-  const token = 'bench-token';
-  const tokenFile = join(directory, 'tokens.csv');
-  writeFileSync(tokenFile, `${token},bench,bench,"system:masters"\n`, { mode: 0o600 });
+  const dataDir = join(directory, 'data');
   const port = await freePort();
   const url = `https://127.0.0.1:${port}`;
   const flags = [
     `--secure-port=${port}`,
     '--bind-address=127.0.0.1',
-    `--data-dir=${join(directory, 'data')}`,
+    `--data-dir=${dataDir}`,
     `--cert-dir=${join(directory, 'certs')}`,
-    `--token-auth-file=${tokenFile}`,
     '--authorization-mode=RBAC',
   ];
   const before = performance.now();
   const child = spawn(process.execPath, ['bin/wheelhouse.js', 'serve', ...flags], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  await untilReady({ url, token }, child);
+  await untilReady(url, child);
+  const readyMs = performance.now() - before;
+  const token = readFileSync(join(dataDir, 'admin.token'), 'utf8').trim();
   return {
     url,
     token,
     pid: child.pid,
-    readyMs: performance.now() - before,
+    readyMs,
     stop: () =>
       new Promise((resolve) => {
         child.once('exit', () => {
@@ -126,14 +125,11 @@ async function startOwn(): Promise<Running> {
   };
 }
 
-async function untilReady(
-  target: { url: string; token: string },
-  child: ChildProcess,
-): Promise<void> {
+async function untilReady(url: string, child: ChildProcess): Promise<void> {
   const end = performance.now() + 30_000;
   while (performance.now() < end) {
     if (child.exitCode !== null) throw new Error(`the server exited with ${child.exitCode}`);
-    const client = http1Client(target);
+    const client = http1Client({ url, token: '' });
     try {
       const answer = await client.request({ method: 'GET', path: '/readyz' });
       if (answer.status === 200) return;
