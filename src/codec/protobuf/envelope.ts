@@ -56,22 +56,84 @@ export function decodeMessage(schema: Schema, raw: Buffer): JsonObject {
   return codecOf(schema).read(new WireReader(writer.finish()), 0) as JsonObject;
 }
 
+/** An object's own bytes, without envelope: what lists and watch frames are put together from. */
+export function encodeMessage(schema: Schema, object: JsonObject): Buffer {
+  const writer = new WireWriter();
+  const before = writer.length;
+  codecOf(schema).write(writer, object);
+  const whole = writer.finish();
+  // The codec of a message writes its length ahead of it.
+  return new WireReader(whole, 0, whole.length - before).bytes();
+}
+
 /** An object in its envelope, byte for byte as upstream writes it. */
 export function encodeEnvelope(schema: Schema, object: JsonObject): Buffer {
+  const type = { apiVersion: String(object.apiVersion ?? ''), kind: String(object.kind ?? '') };
+  return seal(type, encodeMessage(schema, object));
+}
+
+/** The names in an envelope. */
+export interface EnvelopeType {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** Puts an object's bytes into an envelope. */
+export function seal(type: EnvelopeType, raw: Buffer): Buffer {
+  return Buffer.concat([sealHead(type, raw.length), raw, sealTail]);
+}
+
+const sealTail = Buffer.from([0x1a, 0x00, 0x22, 0x00]);
+
+/** Everything ahead of an object of `length` bytes. */
+function sealHead(type: EnvelopeType, length: number): Buffer {
   const writer = new WireWriter();
-  writer.text('');
-  writer.key(4, wireBytes);
-  writer.text('');
-  writer.key(3, wireBytes);
-  codecOf(schema).write(writer, object);
+  writer.int64(length);
   writer.key(2, wireBytes);
   const before = writer.length;
-  writer.text(String(object.kind ?? ''));
+  writer.text(type.kind);
   writer.key(2, wireBytes);
-  writer.text(String(object.apiVersion ?? ''));
+  writer.text(type.apiVersion);
   writer.key(1, wireBytes);
   writer.lengthSince(before);
   writer.key(1, wireBytes);
   writer.raw(magic);
   return writer.finish();
+}
+
+/**
+ * A list in its envelope, in pieces: its metadata in field 1, each item's bytes in field 2. Items
+ * are not copied together.
+ */
+export function sealList(
+  type: EnvelopeType,
+  list: { readonly metadata: Buffer; readonly items: readonly Buffer[] },
+): Buffer[] {
+  const pieces: Buffer[] = [fieldHead(1, list.metadata.length), list.metadata];
+  for (const item of list.items) pieces.push(fieldHead(2, item.length), item);
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  return [sealHead(type, length), ...pieces, sealTail];
+}
+
+function fieldHead(number: number, length: number): Buffer {
+  const writer = new WireWriter();
+  writer.int64(length);
+  writer.key(number, wireBytes);
+  return writer.finish();
+}
+
+/** A watch event as a frame: four bytes of length, then type and sealed object (WATCH-9). */
+export function watchFrame(type: string, sealed: Buffer): Buffer {
+  const writer = new WireWriter();
+  const before = writer.length;
+  writer.bytes(sealed);
+  writer.key(1, wireBytes);
+  writer.lengthSince(before);
+  writer.key(2, wireBytes);
+  writer.text(type);
+  writer.key(1, wireBytes);
+  const event = writer.finish();
+  const length = Buffer.allocUnsafe(4);
+  length.writeUInt32BE(event.length);
+  return Buffer.concat([length, event]);
 }
