@@ -123,17 +123,13 @@ export interface AggregatedForm {
   readonly group: string;
 }
 
-/**
- * The aggregated form when a clause of `Accept` asks for it before one that plain discovery would
- * answer; undefined: plain discovery.
- */
+/** The aggregated form, when any clause of `Accept` asks for it; undefined: plain discovery. */
 export function aggregatedFormOf(accept: string | undefined): AggregatedForm | undefined {
   if (accept === undefined || !accept.includes('APIGroupDiscoveryList')) return undefined;
   for (const range of parseAccept(accept)) {
     if (!servedEncodings.some((one) => covers(range, one))) continue;
     const form = formOf(range);
     if (form !== undefined) return form;
-    if (!['as', 'g', 'v'].some((name) => range.parameters.has(name))) return undefined;
   }
   return undefined;
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../base/json.ts';
+import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
 import { encodeJson } from '../codec/json.ts';
 import { methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
 import {
@@ -11,6 +12,7 @@ import {
 } from '../views/discovery.ts';
 import type { Admitted } from './call.ts';
 import { type AggregatedForm, aggregatedFormOf, negotiateOutput } from './negotiate.ts';
+import { openApiEndpoint } from './openapi.ts';
 import { answerHeaders, sendValue } from './respond.ts';
 
 /** Answers paths that name no object: health, version, discovery (API-11, HEALTH-1). */
@@ -27,12 +29,15 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
     });
     return;
   }
-  const aggregated = aggregatedFormOf(exchange.header('accept'));
-  const isRoot = info.path === '/api' || info.path === '/apis';
-  if (isRoot && aggregated !== undefined) return sendAggregated(admitted, aggregated);
+  if (await openApiEndpoint(admitted)) return;
   const value = documentAt(admitted);
   if (value === undefined) throw noSuchPath();
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+  const aggregated = aggregatedFormOf(exchange.header('accept'));
+  const part = aggregatedParts.get(info.path.replace(/\/$/, ''));
+  if (part !== undefined && aggregated !== undefined) {
+    return sendAggregated(admitted, { ...aggregated, part });
+  }
   await sendValue(
     { ...admitted, warnings: [], output: negotiateOutput(exchange, info) },
     { status: 200, value },
@@ -55,20 +60,53 @@ function documentAt(admitted: Admitted): JsonObject | undefined {
   return resourceList(snapshot, { group: first, version: second });
 }
 
+const aggregatedParts: ReadonlyMap<string, 'core' | 'named'> = new Map([
+  ['/api', 'core'],
+  ['/apis', 'named'],
+]);
+
+interface TaggedBody {
+  readonly body: Buffer;
+  readonly etag: string;
+}
+
+/** Documents made of a snapshot, for as long as it is the newest. */
+const aggregatedDocuments = new WeakMap<CatalogueSnapshot, Map<string, TaggedBody>>();
+
+function aggregatedDocument(of: Parameters<typeof aggregatedDiscovery>[0]): TaggedBody {
+  let known = aggregatedDocuments.get(of.snapshot);
+  if (known === undefined) {
+    known = new Map();
+    aggregatedDocuments.set(of.snapshot, known);
+  }
+  const key = `${of.part};${of.apiVersion}`;
+  let tagged = known.get(key);
+  if (tagged === undefined) {
+    const body = encodeJson(aggregatedDiscovery(of));
+    const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
+    tagged = { body, etag };
+    known.set(key, tagged);
+  }
+  return tagged;
+}
+
 /** The aggregated form has an ETag: a client that has it already gets 304. */
-function sendAggregated(admitted: Admitted, form: AggregatedForm): void {
-  const { context, exchange, info } = admitted;
+function sendAggregated(
+  admitted: Admitted,
+  form: AggregatedForm & { part: 'core' | 'named' },
+): void {
+  const { context, exchange } = admitted;
+  const { part } = form;
   const group = context.dialect.group('apidiscovery');
-  const part = info.path === '/api' ? 'core' : 'named';
   const snapshot = context.catalogue.snapshot();
-  const document = aggregatedDiscovery({ snapshot, part, apiVersion: `${group}/${form.version}` });
-  const body = encodeJson(document);
-  const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
+  const apiVersion = `${group}/${form.version}`;
+  const { body, etag } = aggregatedDocument({ snapshot, part, apiVersion });
   const contentType = `application/json;g=${form.group};v=${form.version};as=APIGroupDiscoveryList`;
   const headers = {
     ...answerHeaders({ ...admitted, warnings: [] }, contentType),
     etag,
     vary: 'Accept',
+    'cache-control': 'public',
   };
   const isKnown = exchange.header('if-none-match') === etag;
   exchange.send({ status: isKnown ? 304 : 200, headers, body: isKnown ? Buffer.alloc(0) : body });

@@ -1,4 +1,5 @@
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import { noSuchPath } from '../meta/status.ts';
 import {
   type DeleteOptions,
   parseCreateOptions,
@@ -16,6 +17,7 @@ import { deleteCollectionEndpoint } from './delete-collection.ts';
 import { getEndpoint } from './get.ts';
 import { listEndpoint } from './list.ts';
 import { patchEndpoint } from './patch.ts';
+import { reviewEndpoint } from './reviews.ts';
 import { updateEndpoint } from './update.ts';
 import { watchEndpoint } from './watch.ts';
 
@@ -35,18 +37,42 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
   },
 };
 
-/** The endpoint of a resource request; undefined when the kind has no such verb there (405). */
+const review: Endpoint = (call) =>
+  reviewEndpoint(call, parseCreateOptions(call.info.query, call.context.dialect));
+
+const collectionVerbs = new Set(['list', 'create', 'deletecollection']);
+/** All that can be done across namespaces. */
+const crossNamespaceVerbs = new Set(['list', 'watch']);
+
+/**
+ * The endpoint of a resource request; undefined when the kind has no such verb there (405). Throws
+ * 404 for a sub-resource the kind has not.
+ */
 export function verbEndpoint(
   info: RequestInfo,
   { def }: { def: ResourceDef; version: VersionDef },
 ): Endpoint | undefined {
   const { verb, subresource } = info;
   if (!Object.hasOwn(endpoints, verb)) return undefined;
-  const allowed: readonly string[] =
-    subresource === ''
-      ? def.verbs
-      : (def.subresources.find((one) => one.name === subresource)?.verbs ?? []);
-  return allowed.includes(verb) ? endpoints[verb] : undefined;
+  if (subresource !== '') {
+    const found = def.subresources.find((one) => one.name === subresource);
+    if (found === undefined) throw noSuchPath();
+    const allowed: readonly string[] = found.verbs;
+    return allowed.includes(verb) ? endpoints[verb] : undefined;
+  }
+  if (!fitsPlace(info, def)) return undefined;
+  const allowed: readonly string[] = def.verbs;
+  if (!allowed.includes(verb)) return undefined;
+  return def.isVirtual === true ? review : endpoints[verb];
+}
+
+/** Collections are listed, watched, added to and emptied; the rest is done to one object. */
+function fitsPlace({ verb, namespace, parts }: RequestInfo, def: ResourceDef): boolean {
+  const isNamed = parts.length > 1;
+  if (def.scope === 'Namespaced' && namespace === '' && !crossNamespaceVerbs.has(verb)) {
+    return false;
+  }
+  return verb === 'watch' || collectionVerbs.has(verb) !== isNamed;
 }
 
 async function removalOptions(call: ApiCall): Promise<DeleteOptions> {

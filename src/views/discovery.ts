@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { JsonObject } from '../base/json.ts';
 import type {
   ApiVerb,
@@ -12,7 +13,10 @@ import { apiVersionOf } from '../meta/types.ts';
  */
 
 /** `/api`: the versions of the core group. */
-export function coreVersions(options: { snapshot: CatalogueSnapshot; address: string }): JsonObject {
+export function coreVersions(options: {
+  snapshot: CatalogueSnapshot;
+  address: string;
+}): JsonObject {
   return {
     kind: 'APIVersions',
     versions: [...options.snapshot.groupVersions('')],
@@ -81,8 +85,7 @@ function resourceEntry(def: ResourceDef): JsonObject {
 }
 
 function subresourceEntry(def: ResourceDef, sub: SubresourceDef): JsonObject {
-  const other =
-    sub.kind === undefined ? {} : { group: sub.kind.group, version: sub.kind.version };
+  const other = sub.kind === undefined ? {} : { group: sub.kind.group, version: sub.kind.version };
   return {
     name: `${def.resource}/${sub.name}`,
     singularName: '',
@@ -96,18 +99,14 @@ function subresourceEntry(def: ResourceDef, sub: SubresourceDef): JsonObject {
 function storageHash(def: ResourceDef): string {
   const isStored = def.verbs.includes('get') && def.verbs.includes('list');
   if (!isStored) return '';
-  return hash64(`${def.storage.apiVersion}/${def.storage.kind}`);
+  const { apiVersion, kind } = def.storage;
+  const qualified = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
+  return digest(`${qualified}/${kind}`);
 }
 
-/** An opaque, stable 8-byte digest in base64 (FNV-1a), as clients compare it for equality only. */
-function hash64(text: string): string {
-  let hash = 0xcbf29ce484222325n;
-  for (const byte of Buffer.from(text)) {
-    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
-  }
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(hash);
-  return bytes.toString('base64');
+/** Opaque to clients, which compare it for equality only; made the way upstream makes it. */
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest().subarray(0, 8).toString('base64');
 }
 
 /**
