@@ -25,6 +25,8 @@ export interface ResourceDef {
   readonly storage: StorageDef;
   readonly strategy: Strategy;
   readonly subresources: readonly SubresourceDef[];
+  /** Set for kinds that are asked by POST and never stored (API-6). */
+  readonly isVirtual?: boolean;
   /** Absent for built-in kinds. */
   readonly custom?: { readonly crdName: string };
   /** A whole, valid object for the contract test and `explain`, in the preferred version. */
@@ -129,6 +131,8 @@ export interface Strategy {
   ) => readonly FieldError[];
   /** Warnings sent with an accepted write. */
   readonly warnings?: (object: ApiObject, old: ApiObject | undefined) => readonly string[];
+  /** Finalizers without a `/` are taken even when they are no standard ones. */
+  readonly bareFinalizers?: boolean;
   /** PUT on an absent name creates it (API-5). */
   readonly allowCreateOnUpdate: boolean;
   /** A PUT without resourceVersion is allowed. */

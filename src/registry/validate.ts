@@ -19,7 +19,7 @@ function metaRules({ scope, strategy, custom }: ResourceDef): MetaRules {
     namespaced: scope === 'Namespaced',
     validateName: strategy.validateName,
     path: 'metadata',
-    ...(custom === undefined ? { standardFinalizers } : {}),
+    ...(custom === undefined && strategy.bareFinalizers !== true ? { standardFinalizers } : {}),
   };
 }
 

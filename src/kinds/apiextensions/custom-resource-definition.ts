@@ -105,6 +105,7 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
 function crdStrategy(rules: CrdRules): Strategy {
   return {
     validateName: dnsSubdomain,
+    bareFinalizers: true,
     allowCreateOnUpdate: false,
     allowUnconditionalUpdate: false,
     hasStatus: true,
