@@ -8,6 +8,7 @@ const entryPoints = Object.fromEntries(
   [
     ['wheelhouse', 'src/main.ts'],
     ['svcctl', 'src/cli/main.ts'],
+    ['library', 'src/library.ts'],
   ].filter(([, path]) => existsSync(join(root, path))),
 );
 

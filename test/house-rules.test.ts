@@ -38,6 +38,7 @@ const rooms = [
   'cli',
   'server',
   'pipeline.ts',
+  'library.ts',
   'main.ts',
 ];
 
