@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { JsonObject } from '../base/json.ts';
+import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
+import { encodeJson } from '../codec/json.ts';
+import type { Dialect } from '../dialect.ts';
+import type { GroupVersion } from '../meta/types.ts';
+import { openApiV2Proto } from '../views/openapi-proto.ts';
+import { openApiV2 } from '../views/openapi-v2.ts';
+import { documentName, openApiV3, openApiV3Index } from '../views/openapi-v3.ts';
+
+export type OpenApiMediaType =
+  | 'application/json'
+  | 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
+
+const compress = promisify(gzip);
+/** Shorter bodies than this are not worth compressing, bytes. */
+const gzipThresholdBytes = 1400;
+
+/** A document's bytes in the encodings somebody asked for. */
+export class HeldDocument {
+  /** Of its JSON, whatever the encoding: hexadecimal SHA-512, as upstream's. */
+  readonly digest: string;
+  /** Wall time at which it was made, ms since the epoch. */
+  readonly madeMs: number;
+  readonly #json: Buffer;
+  readonly #zipped = new Map<OpenApiMediaType, Promise<Buffer>>();
+  #protobuf: Buffer | undefined;
+
+  constructor(document: JsonObject, madeMs: number) {
+    this.#json = encodeJson(document);
+    this.digest = createHash('sha512').update(this.#json).digest('hex').toUpperCase();
+    this.madeMs = madeMs;
+  }
+
+  /** The bytes in an encoding, compressed when the client takes that and they are many. */
+  async body(type: OpenApiMediaType, gzips: boolean): Promise<{ body: Buffer; encoding?: 'gzip' }> {
+    const plain = type === 'application/json' ? this.#json : this.#asProtobuf();
+    if (!gzips || plain.length < gzipThresholdBytes) return { body: plain };
+    let zipped = this.#zipped.get(type);
+    if (zipped === undefined) {
+      zipped = compress(plain, { level: 1 });
+      this.#zipped.set(type, zipped);
+    }
+    return { body: await zipped, encoding: 'gzip' };
+  }
+
+  #asProtobuf(): Buffer {
+    this.#protobuf ??= openApiV2Proto(JSON.parse(this.#json.toString('utf8')) as JsonObject);
+    return this.#protobuf;
+  }
+}
+
+interface Part {
+  readonly defs: readonly ResourceDef[];
+  readonly document: HeldDocument;
+}
+
+/**
+ * All documents of a server. Each is made when it is first asked for, and again when the kinds in it
+ * have changed; nothing is held before.
+ */
+export class OpenApiDocuments {
+  readonly #source: {
+    readonly dialect: Dialect;
+    readonly release: string;
+    readonly snapshot: () => CatalogueSnapshot;
+    readonly nowMs: () => number;
+  };
+  #parts: ReadonlyMap<string, Part> = new Map();
+  #index: { generation: number; document: HeldDocument } | undefined;
+  #whole: { generation: number; document: HeldDocument } | undefined;
+
+  constructor(source: {
+    readonly dialect: Dialect;
+    readonly release: string;
+    readonly snapshot: () => CatalogueSnapshot;
+    readonly nowMs: () => number;
+  }) {
+    this.#source = source;
+  }
+
+  /** `/openapi/v3`. */
+  index(): HeldDocument {
+    const snapshot = this.#source.snapshot();
+    if (this.#index?.generation === snapshot.generation) return this.#index.document;
+    const parts = new Map<string, Part>();
+    for (const at of groupVersionsOf(snapshot)) {
+      parts.set(documentName(at), this.#current(snapshot, at));
+    }
+    this.#parts = parts;
+    const digests = new Map([...parts].map(([name, { document }]) => [name, document.digest]));
+    const document = this.#hold(openApiV3Index(digests));
+    this.#index = { generation: snapshot.generation, document };
+    return document;
+  }
+
+  /** One document by its name in the index; undefined when nothing of that name is served. */
+  part(name: string): HeldDocument | undefined {
+    const snapshot = this.#source.snapshot();
+    const at = groupVersionsOf(snapshot).find((one) => documentName(one) === name);
+    if (at === undefined) return undefined;
+    const part = this.#current(snapshot, at);
+    if (this.#parts.get(name) !== part) this.#parts = new Map([...this.#parts, [name, part]]);
+    return part.document;
+  }
+
+  /** `/openapi/v2`. */
+  whole(): HeldDocument {
+    const snapshot = this.#source.snapshot();
+    if (this.#whole?.generation === snapshot.generation) return this.#whole.document;
+    const { dialect, release } = this.#source;
+    const document = this.#hold(openApiV2({ snapshot, dialect, release }));
+    this.#whole = { generation: snapshot.generation, document };
+    return document;
+  }
+
+  /** What is held, while its kinds are the same; else made anew. */
+  #current(snapshot: CatalogueSnapshot, at: GroupVersion): Part {
+    const known = this.#parts.get(documentName(at));
+    const defs = snapshot.defs.filter((def) => def.group === at.group);
+    const isSame =
+      known?.defs.length === defs.length && defs.every((def, index) => def === known.defs[index]);
+    if (known !== undefined && isSame) return known;
+    const { dialect, release } = this.#source;
+    return { defs, document: this.#hold(openApiV3({ snapshot, dialect, release }, at)) };
+  }
+
+  #hold(document: JsonObject): HeldDocument {
+    return new HeldDocument(document, this.#source.nowMs());
+  }
+}
+
+function groupVersionsOf(snapshot: CatalogueSnapshot): GroupVersion[] {
+  return snapshot
+    .groups()
+    .flatMap((group) => snapshot.groupVersions(group).map((version) => ({ group, version })));
+}

@@ -1,0 +1,144 @@
+import type { JsonObject } from '../base/json.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { covers, type EncodingDescriptor, parseAccept } from '../codec/negotiation.ts';
+import { methodNotAllowedOnPath, noSuchPath, notAcceptable } from '../meta/status.ts';
+import { documentUrl } from '../views/openapi-v3.ts';
+import type { Admitted, EndpointContext } from './call.ts';
+import { takesGzip } from './compression.ts';
+import { type HeldDocument, OpenApiDocuments, type OpenApiMediaType } from './openapi-documents.ts';
+
+/** Documents of each server, made when first asked for; gone with the server. */
+const held = new WeakMap<EndpointContext, OpenApiDocuments>();
+
+/**
+ * Answers `/openapi/v2`, `/openapi/v3` and the documents below it (API-12). False: the path is none
+ * of them. Throws 404 for a document there is none of, 405, 406.
+ */
+export function openApiEndpoint(admitted: Admitted): MaybePromise<boolean> {
+  const { path, verb } = admitted.info;
+  if (!path.startsWith('/openapi/')) return false;
+  const isIndex = path === '/openapi/v3' || path === '/openapi/v3/';
+  const isWhole = path === '/openapi/v2';
+  if (!isIndex && !isWhole && !path.startsWith('/openapi/v3/')) return false;
+  if (verb !== 'get' && verb !== 'head') throw methodNotAllowedOnPath();
+  const documents = documentsOf(admitted.context);
+  if (isIndex) return answer(admitted, { document: documents.index(), types: [json] });
+  if (isWhole) return answer(admitted, { document: documents.whole(), types: wholeTypes });
+  return answerPart(admitted, documents, path.slice('/openapi/v3/'.length));
+}
+
+function documentsOf(context: EndpointContext): OpenApiDocuments {
+  const known = held.get(context);
+  if (known !== undefined) return known;
+  const { version, dialect, catalogue } = context;
+  const release = versionText(version);
+  const made = new OpenApiDocuments({
+    dialect,
+    release,
+    snapshot: () => catalogue.snapshot(),
+    nowMs: () => context.clock.now(),
+  });
+  held.set(context, made);
+  return made;
+}
+
+function versionText(version: JsonObject): string {
+  const text = version['gitVersion'];
+  return typeof text === 'string' ? text : 'unversioned';
+}
+
+/** A URL with the digest of a document may be kept for good; one with another's leads to the new one. */
+function answerPart(
+  admitted: Admitted,
+  documents: OpenApiDocuments,
+  name: string,
+): MaybePromise<boolean> {
+  const document = documents.part(name);
+  if (document === undefined) throw noSuchPath();
+  const hash = admitted.info.query.get('hash') ?? '';
+  if (hash === '') return answer(admitted, { document, types: [json] });
+  if (hash !== document.digest) {
+    const location = documentUrl(name, document.digest);
+    const headers = { ...admitted.baseHeaders, vary: 'Accept', location };
+    admitted.exchange.send({ status: 301, headers, body: Buffer.alloc(0) });
+    return true;
+  }
+  return answer(admitted, { document, types: [json], headers: lasting(admitted.context) });
+}
+
+const yearMs = 365 * 24 * 60 * 60 * 1000;
+
+function lasting(context: EndpointContext): Record<string, string> {
+  const expires = new Date(context.clock.now() + yearMs).toUTCString();
+  return { 'cache-control': 'public, immutable', expires };
+}
+
+interface ServedType extends EncodingDescriptor {
+  /** What the answer calls it: of two names for one form, the newer. */
+  readonly answersAs: OpenApiMediaType;
+}
+
+const served = (mediaType: EncodingDescriptor['mediaType'], answersAs: OpenApiMediaType) => ({
+  mediaType,
+  answersAs,
+  streams: false,
+  tables: false,
+});
+
+const protobuf = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
+const json: ServedType = served('application/json', 'application/json');
+const wholeTypes: readonly ServedType[] = [
+  json,
+  served('application/com.github.proto-openapi.spec.v2@v1.0+protobuf', protobuf),
+  served(protobuf, protobuf),
+];
+
+/** The first wanted type that is served; upstream's index takes no notice of `Accept`. */
+function chosenType(header: string | undefined, types: readonly ServedType[]): ServedType {
+  const accepted = header === undefined || header === '' ? '*/*' : header;
+  for (const range of parseAccept(accepted)) {
+    const found = types.find((one) => covers(range, one));
+    if (found !== undefined) return found;
+  }
+  throw notAcceptable(types.map((one) => one.mediaType));
+}
+
+async function answer(
+  admitted: Admitted,
+  options: {
+    document: HeldDocument;
+    types: readonly ServedType[];
+    headers?: Record<string, string>;
+  },
+): Promise<boolean> {
+  const { exchange, context, baseHeaders } = admitted;
+  const { document } = options;
+  const type = chosenType(exchange.header('accept'), options.types).answersAs;
+  const etag = `"${document.digest}"`;
+  const headers = {
+    ...baseHeaders,
+    'content-type': type,
+    etag,
+    'last-modified': new Date(document.madeMs).toUTCString(),
+    vary: 'Accept, Accept-Encoding',
+    ...options.headers,
+  };
+  if (isKnown(exchange.header('if-none-match'), etag)) {
+    exchange.send({ status: 304, headers, body: Buffer.alloc(0) });
+    return true;
+  }
+  const gzips = context.compressResponses && takesGzip(exchange.header('accept-encoding') ?? '');
+  const { body, encoding } = await document.body(type, gzips);
+  const coding = encoding === undefined ? {} : { 'content-encoding': encoding };
+  exchange.send({ status: 200, headers: { ...headers, ...coding }, body });
+  return true;
+}
+
+/** Whether an `If-None-Match` names the tag, weak or strong, or is `*`. */
+function isKnown(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false;
+  return header.split(',').some((one) => {
+    const tag = one.trim();
+    return tag === '*' || tag === etag || tag === `W/${etag}`;
+  });
+}

@@ -1,0 +1,263 @@
+import type { JsonObject } from '../base/json.ts';
+import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import type { Dialect } from '../dialect.ts';
+import { resolved, type Schema } from '../engines/schema/schema.ts';
+import { splitTypeName, structFacts } from '../kinds/facts.ts';
+import { apiVersionOf, type GroupVersion } from '../meta/types.ts';
+import {
+  capitalised,
+  customDefinitionName,
+  definitionName,
+  factsOfGroup,
+  groupOfFacts,
+  operationGroup,
+} from './openapi-names.ts';
+import { pathParameters } from './openapi-parameters.ts';
+import { type GroupVersionKind, type Route, type RouteSchema, routesOf } from './openapi-routes.ts';
+import {
+  inlineJson,
+  type OpenApiForm,
+  objectMembers,
+  refTo,
+  type SchemaContext,
+  schemaJson,
+  typeRef,
+} from './openapi-schema.ts';
+
+/** What a document is made from. */
+export interface OpenApiSource {
+  readonly snapshot: CatalogueSnapshot;
+  readonly dialect: Dialect;
+  /** What the document says is its API's version (`v1.32.0`). */
+  readonly release: string;
+}
+
+/** Collects paths and the definitions they need, for one document. */
+export interface OpenApiBuilder {
+  /** Adds the paths of a group and version. */
+  add(at: GroupVersion): void;
+  /** All that was added: paths by themselves, definitions with all they refer to. */
+  finish(): { paths: JsonObject; definitions: JsonObject };
+}
+
+/** How a form of OpenAPI writes an operation; `schema` gives a reference or an inline schema. */
+export type OperationWriter = (
+  route: Route,
+  parts: { schema: (schema: RouteSchema) => JsonObject; tag: string },
+) => JsonObject;
+
+/** The versions a snapshot serves of a group. */
+export function servedAt(
+  snapshot: CatalogueSnapshot,
+  { group, version }: GroupVersion,
+): { def: ResourceDef; version: VersionDef }[] {
+  return snapshot.defs.flatMap((def) => {
+    if (def.group !== group) return [];
+    const found = snapshot.find(group, version, def.resource);
+    return found === undefined || found.def !== def ? [] : [found];
+  });
+}
+
+/** Begins a document. */
+export function openApiBuilder(
+  source: OpenApiSource,
+  options: { form: OpenApiForm; writeOperation: OperationWriter },
+): OpenApiBuilder {
+  const { form, writeOperation } = options;
+  const { dialect, snapshot } = source;
+  const paths: Record<string, JsonObject> = {};
+  const types = new Map<string, Schema>();
+  const definitions: JsonObject = {};
+  const context: SchemaContext = {
+    form,
+    dialect,
+    refer: (name, schema) => {
+      if (!types.has(name)) types.set(name, schema);
+    },
+  };
+  const addRoute = (route: Route, parts: Parameters<OperationWriter>[1]) => {
+    const item = paths[route.path] ?? { parameters: pathParameters(form, route.path) };
+    paths[route.path] = item;
+    item[route.method] = writeOperation(route, parts);
+  };
+  return {
+    add(at) {
+      const parts = {
+        tag: `${uncapitalised(operationGroup(dialect, at.group))}_${at.version}`,
+        schema: (schema: RouteSchema) => routeSchema(context, definitions, { schema, at }),
+      };
+      paths[`${rootOf(at)}/`] = { get: writeOperation(discoveryRoute(dialect, at), parts) };
+      for (const { def, version } of servedAt(snapshot, at)) {
+        for (const route of routesOf(dialect, def, version)) addRoute(route, parts);
+      }
+    },
+    finish() {
+      // A map's iteration reaches what is added on the way: the definitions' own references.
+      for (const [name, schema] of types) {
+        definitions[name] ??= definitionOf(context, snapshot, schema);
+      }
+      return { paths: sortedByName(paths), definitions: sortedByName(definitions) };
+    },
+  };
+}
+
+/** `/api/v1` or `/apis/<group>/<version>`. */
+export function rootOf(at: GroupVersion): string {
+  return `${at.group === '' ? '/api' : '/apis'}/${apiVersionOf(at)}`;
+}
+
+function discoveryRoute(dialect: Dialect, at: GroupVersion): Route {
+  const group = operationGroup(dialect, at.group) + capitalised(at.version);
+  return {
+    path: `${rootOf(at)}/`,
+    method: 'get',
+    operationId: `get${group}APIResources`,
+    description: 'get available resources',
+    query: [],
+    responses: [[200, { type: 'meta.v1.APIResourceList' }]],
+    produces: ['application/json', 'application/yaml', dialect.protobufMediaType],
+  };
+}
+
+function uncapitalised(word: string): string {
+  return word.slice(0, 1).toLowerCase() + word.slice(1);
+}
+
+function sortedByName(members: Readonly<Record<string, JsonObject>> | JsonObject): JsonObject {
+  const names = Object.keys(members).sort();
+  return Object.fromEntries(names.map((name) => [name, members[name]]));
+}
+
+function routeSchema(
+  context: SchemaContext,
+  definitions: JsonObject,
+  use: { schema: RouteSchema; at: GroupVersion },
+): JsonObject {
+  const { schema, at } = use;
+  if (schema === 'text') return { type: 'string' };
+  if ('type' in schema) return typeRef(context, schema.type);
+  const { def, list } = schema;
+  if (def.custom !== undefined) return customRef(context, definitions, { def, list, at });
+  const own = def.versions.find((one) => one.version === at.version)?.schema;
+  if (own === undefined) return {};
+  if (!list) return schemaJson(context, own);
+  const { groupVersion } = splitTypeName(resolved(own).typeName ?? '');
+  const typeName = `${groupVersion}.${def.listKind}`;
+  if (structFacts(typeName) !== undefined) return typeRef(context, typeName);
+  // A package whose tables have no lists: every list has the same form.
+  const name = definitionName(context.dialect, typeName);
+  definitions[name] ??= listDefinition(context, schemaJson(context, own), {
+    ...at,
+    kind: def.listKind,
+  });
+  return refTo(context.form, name);
+}
+
+interface CustomUse {
+  readonly def: ResourceDef;
+  readonly list: boolean;
+  readonly at: GroupVersion;
+}
+
+function customRef(context: SchemaContext, definitions: JsonObject, use: CustomUse): JsonObject {
+  const { def, list } = use;
+  const at = { group: use.at.group, version: use.at.version };
+  const name = customDefinitionName(at.group, at.version, def.kind);
+  const fields = selectableFields(def, at.version);
+  const listName = customDefinitionName(at.group, at.version, def.listKind);
+  if (definitions[name] === undefined) {
+    const kind = { ...at, kind: def.kind };
+    definitions[name] = { ...customDefinition(context, def, kind), ...fields };
+    const listKind = { ...at, kind: def.listKind };
+    const own = refTo(context.form, name);
+    definitions[listName] = { ...listDefinition(context, own, listKind), ...fields };
+  }
+  return refTo(context.form, list ? listName : name);
+}
+
+function selectableFields(def: ResourceDef, version: string): JsonObject {
+  const labels = def.strategy.fieldLabels?.[version];
+  if (labels === undefined) return {};
+  const fields = Object.keys(labels).map((fieldPath) => ({ fieldPath }));
+  return { 'x-kubernetes-selectable-fields': fields };
+}
+
+function kindJson(...kinds: readonly GroupVersionKind[]): JsonObject {
+  const list = kinds.map(({ group, version, kind }) => ({ group, version, kind }));
+  return { 'x-kubernetes-group-version-kind': list };
+}
+
+/** The definition of a custom kind: its schema, with the members every object has. */
+function customDefinition(
+  context: SchemaContext,
+  def: ResourceDef,
+  kind: GroupVersionKind,
+): JsonObject {
+  const schema = def.versions.find((one) => one.version === kind.version)?.schema;
+  // Clients of OpenAPI 2 would take known members for the only ones.
+  const isOpen = schema === undefined || schema.preserveUnknownFields === true;
+  if (schema === undefined || (isOpen && context.form === 'v2')) {
+    return { type: 'object', ...kindJson(kind) };
+  }
+  const json = inlineJson(context, schema);
+  const properties = { ...(json['properties'] as JsonObject), ...objectMembers(context) };
+  return { ...json, type: 'object', properties, ...kindJson(kind) };
+}
+
+function listDefinition(
+  context: SchemaContext,
+  item: JsonObject,
+  kind: GroupVersionKind,
+): JsonObject {
+  return {
+    type: 'object',
+    required: ['items'],
+    properties: {
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      items: { type: 'array', items: item },
+      metadata: typeRef(context, 'meta.v1.ListMeta'),
+    },
+    ...kindJson(kind),
+  };
+}
+
+/** Kinds of `meta` that are registered in every group, being bodies or answers of all. */
+const everywhere = new Set(['meta.v1.DeleteOptions', 'meta.v1.WatchEvent']);
+
+function definitionOf(
+  context: SchemaContext,
+  snapshot: CatalogueSnapshot,
+  schema: Schema,
+): JsonObject {
+  const json = inlineJson(context, schema);
+  const kinds = kindsOf(context.dialect, snapshot, schema);
+  return kinds.length === 0 ? json : { ...json, ...kindJson(...kinds) };
+}
+
+function kindsOf(
+  dialect: Dialect,
+  snapshot: CatalogueSnapshot,
+  schema: Schema,
+): readonly GroupVersionKind[] {
+  const { typeName } = schema;
+  const hasKind = schema.properties?.has('kind') === true && schema.properties.has('apiVersion');
+  const isEvent = typeName === 'meta.v1.WatchEvent';
+  if (typeName === undefined || (!isEvent && !(hasKind && isKind(typeName)))) return [];
+  const { groupVersion, name } = splitTypeName(typeName);
+  const [facts = '', version = ''] = groupVersion.split('.');
+  if (!everywhere.has(typeName)) {
+    return [{ group: facts === 'meta' ? '' : groupOfFacts(dialect, facts), version, kind: name }];
+  }
+  return snapshot
+    .groups()
+    .filter((group) => factsOfGroup(dialect, group) !== undefined)
+    .flatMap((group) =>
+      snapshot.groupVersions(group).map((one) => ({ group, version: one, kind: name })),
+    );
+}
+
+/** Types without tables are kinds when they have a kind's metadata. */
+function isKind(typeName: string): boolean {
+  return structFacts(typeName)?.isKind ?? true;
+}

@@ -1,0 +1,115 @@
+import type { JsonObject } from '../base/json.ts';
+import type { Dialect } from '../dialect.ts';
+import { structFacts } from '../kinds/facts.ts';
+import { factsOfGroup } from './openapi-names.ts';
+
+/** What `x-kubernetes-action` says of an operation. */
+export type RouteAction =
+  | 'connect'
+  | 'delete'
+  | 'deletecollection'
+  | 'get'
+  | 'list'
+  | 'patch'
+  | 'post'
+  | 'put'
+  | 'watch'
+  | 'watchlist';
+
+const queryTypes = {
+  allowWatchBookmarks: 'boolean',
+  continue: 'string',
+  dryRun: 'string',
+  fieldManager: 'string',
+  fieldSelector: 'string',
+  fieldValidation: 'string',
+  force: 'boolean',
+  gracePeriodSeconds: 'integer',
+  ignoreStoreReadErrorWithClusterBreakingPotential: 'boolean',
+  labelSelector: 'string',
+  limit: 'integer',
+  orphanDependents: 'boolean',
+  pretty: 'string',
+  propagationPolicy: 'string',
+  resourceVersion: 'string',
+  resourceVersionMatch: 'string',
+  sendInitialEvents: 'boolean',
+  timeoutSeconds: 'integer',
+  watch: 'boolean',
+} as const;
+
+/** A query parameter of the API. */
+export type ParameterName = keyof typeof queryTypes;
+
+const selecting = [
+  'continue',
+  'fieldSelector',
+  'labelSelector',
+  'limit',
+  'resourceVersion',
+  'resourceVersionMatch',
+  'sendInitialEvents',
+  'timeoutSeconds',
+] as const;
+const deleting = [
+  'dryRun',
+  'gracePeriodSeconds',
+  'ignoreStoreReadErrorWithClusterBreakingPotential',
+  'orphanDependents',
+  'propagationPolicy',
+] as const;
+const writing = ['dryRun', 'fieldManager', 'fieldValidation'] as const;
+
+/** The query parameters of each operation, but for `pretty`, which all have. */
+export const routeParameters = {
+  list: sorted([...selecting, 'allowWatchBookmarks', 'watch']),
+  deletecollection: sorted([...selecting, ...deleting]),
+  delete: deleting,
+  post: writing,
+  put: writing,
+  patch: [...writing, 'force'],
+} satisfies Partial<Record<RouteAction, readonly ParameterName[]>>;
+
+function sorted(names: readonly ParameterName[]): readonly ParameterName[] {
+  return [...names].sort();
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query';
+  readonly type: 'string' | 'integer' | 'boolean';
+}
+
+/** Parameters every operation of a path takes: those in the path itself, and `pretty`. */
+export function pathParameters(form: 'v2' | 'v3', path: string): JsonObject[] {
+  const names = ['name', 'namespace'].filter((name) => path.includes(`{${name}}`));
+  const inPath = names.map((name) => parameterJson(form, { name, in: 'path', type: 'string' }));
+  return [...inPath, ...queryParameters(form, ['pretty'])];
+}
+
+/** Query parameters as a document has them. */
+export function queryParameters(form: 'v2' | 'v3', names: readonly ParameterName[]): JsonObject[] {
+  return names.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] }));
+}
+
+function parameterJson(form: 'v2' | 'v3', parameter: Parameter): JsonObject {
+  const { name, type } = parameter;
+  const required = parameter.in === 'path' ? { required: true } : {};
+  const schema = { type, uniqueItems: true };
+  return {
+    name,
+    in: parameter.in,
+    ...required,
+    ...(form === 'v2' ? schema : { schema }),
+  };
+}
+
+/** The type of a sub-resource's own kind (`autoscaling.v1.Scale`); undefined when no table has it. */
+export function namedOptions(
+  dialect: Dialect,
+  kind: { readonly group: string; readonly version: string; readonly kind: string },
+): string | undefined {
+  const facts = factsOfGroup(dialect, kind.group);
+  const typeName = `${facts}.${kind.version}.${kind.kind}`;
+  return facts === undefined || structFacts(typeName) === undefined ? undefined : typeName;
+}

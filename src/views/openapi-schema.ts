@@ -1,0 +1,292 @@
+import { type JsonObject, type JsonValue, setMember } from '../base/json.ts';
+import type { Dialect } from '../dialect.ts';
+import {
+  anySchema,
+  type Property,
+  resolved,
+  type Schema,
+  saysNothing,
+} from '../engines/schema/schema.ts';
+import { structFacts } from '../kinds/facts.ts';
+import { schemaOf } from '../kinds/schema-of.ts';
+import { definitionName } from './openapi-names.ts';
+import { validationJson } from './openapi-validation.ts';
+
+/** Which form of OpenAPI is written. */
+export type OpenApiForm = 'v2' | 'v3';
+
+/** What the schemas of one document have in common. */
+export interface SchemaContext {
+  readonly form: OpenApiForm;
+  readonly dialect: Dialect;
+  /** Called for each named type a schema refers to, which the document must then define. */
+  readonly refer: (name: string, type: Schema) => void;
+}
+
+/** Where the definitions stand, as references begin. */
+const places = { v2: '#/definitions/', v3: '#/components/schemas/' } as const;
+
+/** `{"$ref": …}` of a definition by its name in the document. */
+export function refTo(form: OpenApiForm, name: string): JsonObject {
+  return { $ref: places[form] + name };
+}
+
+/** Stands for the body of a PATCH, which no table has. */
+const patchBody: Schema = { type: 'object', typed: true, typeName: 'meta.v1.Patch' };
+
+/** A reference to a built-in type by its name in the tables (`meta.v1.ObjectMeta`). */
+export function typeRef(context: SchemaContext, typeName: string): JsonObject {
+  const isPatch = typeName === patchBody.typeName;
+  return schemaJson(context, isPatch ? patchBody : schemaOf(typeName));
+}
+
+/** A schema as a document has it in place: named types become references. */
+export function schemaJson(context: SchemaContext, schema: Schema): JsonObject {
+  const at = resolved(schema);
+  return isNamed(at) ? reference(context, at) : inlineJson(context, at);
+}
+
+/** Named lists and maps are written out where they are used; only structs and leaves are defined. */
+function isNamed(schema: Schema): schema is Schema & { readonly typeName: string } {
+  return (
+    schema.typeName !== undefined &&
+    schema.type !== 'array' &&
+    schema.additionalProperties === undefined
+  );
+}
+
+function reference(
+  context: SchemaContext,
+  schema: Schema & { readonly typeName: string },
+): JsonObject {
+  const { typeName } = schema;
+  const name = definitionName(context.dialect, typeName);
+  const base = structFacts(typeName) === undefined ? schema : schemaOf(typeName);
+  context.refer(name, base);
+  const extras = {
+    ...(schema.default === undefined || schema === base ? {} : { default: schema.default }),
+    ...(schema.mapType === base.mapType ? {} : mapTypeJson(schema)),
+    ...patchJson(schema),
+  };
+  return withRef(context, refTo(context.form, name), extras);
+}
+
+/** OpenAPI 3.0 lets nothing stand beside a reference, so that it goes inside `allOf`. */
+export function withRef(
+  context: SchemaContext,
+  ref: JsonObject,
+  { default: standard, ...rest }: JsonObject,
+): JsonObject {
+  const extras: JsonObject =
+    standard === undefined || context.form === 'v2' ? rest : { default: standard, ...rest };
+  if (Object.keys(extras).length === 0) return ref;
+  return context.form === 'v2' ? { ...ref, ...extras } : { allOf: [ref], ...extras };
+}
+
+/** The definition of a type: what a reference to it stands for. */
+export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
+  if (schema.typed !== true) return customJson(context, schema);
+  const leaf = leafJson(context.form, schema);
+  if (leaf !== undefined) return leaf;
+  const { additionalProperties, items } = schema;
+  return {
+    ...(schema.type === undefined ? {} : { type: schema.type }),
+    ...(schema.format === undefined ? {} : { format: schema.format }),
+    ...(schema.default === undefined || context.form === 'v2' ? {} : { default: schema.default }),
+    ...(schema.validation?.enum === undefined ? {} : { enum: [...schema.validation.enum] }),
+    ...(schema.properties === undefined ? {} : typedProperties(context, schema.properties)),
+    ...(schema.required === undefined ? {} : { required: [...schema.required] }),
+    ...(items === undefined ? {} : { items: elementJson(context, items) }),
+    ...(additionalProperties === undefined
+      ? {}
+      : { additionalProperties: elementJson(context, additionalProperties) }),
+    ...listJson(schema),
+    ...mapTypeJson(schema),
+    ...patchJson(schema),
+  };
+}
+
+/** Types whose Go code writes its own JSON. */
+function leafJson(form: OpenApiForm, schema: Schema): JsonObject | undefined {
+  if (schema.alternatives !== undefined) return {};
+  if (schema.preserveUnknownFields === true) {
+    // Raw JSON of any shape has no type; the two others are always objects.
+    const isObject = schema.type === 'object' || (schema.typeName ?? '').startsWith('runtime.');
+    return isObject ? { type: 'object' } : {};
+  }
+  if (schema.intOrString === true) {
+    const format = { format: 'int-or-string' };
+    return form === 'v2'
+      ? { type: 'string', ...format }
+      : { oneOf: [{ type: 'integer' }, { type: 'string' }], ...format };
+  }
+  if (schema.format === 'quantity') {
+    return form === 'v2' ? { type: 'string' } : { oneOf: [{ type: 'string' }, { type: 'number' }] };
+  }
+  if (schema.format === 'micro-time') return { type: 'string', format: 'date-time' };
+  return schema.format === 'duration' ? { type: 'string' } : undefined;
+}
+
+function typedProperties(
+  context: SchemaContext,
+  properties: ReadonlyMap<string, Property>,
+): JsonObject {
+  if (properties.size === 0) return {};
+  const written: JsonObject = {};
+  for (const [name, property] of properties) {
+    const isPointer = property.pointer === true;
+    const zero = isPointer ? undefined : zeroOf(resolved(property.schema));
+    const isLeftOut = property.omitEmpty === true && !isStruct(resolved(property.schema));
+    const json = schemaJson(context, property.schema);
+    written[name] = isLeftOut ? json : withDefault(context, json, zero);
+  }
+  return { properties: written };
+}
+
+function elementJson(context: SchemaContext, schema: Schema): JsonObject {
+  return withDefault(context, schemaJson(context, schema), zeroOf(resolved(schema)));
+}
+
+/** Fields that Go always writes have their zero value for a default. */
+function withDefault(
+  context: SchemaContext,
+  json: JsonObject,
+  standard: JsonValue | undefined,
+): JsonObject {
+  if (standard === undefined || context.form === 'v2' || json['default'] !== undefined) return json;
+  if (json['$ref'] !== undefined) return withRef(context, json, { default: standard });
+  return { ...json, default: standard };
+}
+
+const zeros: Readonly<Record<string, JsonValue>> = {
+  string: '',
+  integer: 0,
+  number: 0,
+  boolean: false,
+};
+
+function isStruct(schema: Schema): boolean {
+  return schema.typeName !== undefined && schema.properties !== undefined;
+}
+
+function zeroOf(schema: Schema): JsonValue | undefined {
+  if (isStruct(schema)) return {};
+  const isScalar = schema.typeName === undefined && schema.typed === true;
+  if (!isScalar || schema.format === 'byte' || schema.format === 'date-time') return undefined;
+  return schema.type === undefined ? undefined : zeros[schema.type];
+}
+
+function listJson(schema: Schema): JsonObject {
+  const { listType, listMapKeys } = schema;
+  return {
+    ...(listType === undefined ? {} : { 'x-kubernetes-list-type': listType }),
+    ...(listMapKeys === undefined ? {} : { 'x-kubernetes-list-map-keys': [...listMapKeys] }),
+  };
+}
+
+function mapTypeJson(schema: Schema): JsonObject {
+  return schema.mapType === undefined ? {} : { 'x-kubernetes-map-type': schema.mapType };
+}
+
+function patchJson(schema: Schema): JsonObject {
+  const { patchStrategies, patchMergeKey } = schema;
+  return {
+    ...(patchStrategies === undefined
+      ? {}
+      : { 'x-kubernetes-patch-strategy': patchStrategies.join(',') }),
+    ...(patchMergeKey === undefined ? {} : { 'x-kubernetes-patch-merge-key': patchMergeKey }),
+  };
+}
+
+/** A custom kind's schema, or a part of it, in full. */
+function customJson(context: SchemaContext, schema: Schema): JsonObject {
+  if (saysNothing(schema)) return {};
+  const shape = shapeOf(context.form, schema);
+  return {
+    ...(schema.title === undefined ? {} : { title: schema.title }),
+    ...(schema.description === undefined ? {} : { description: schema.description }),
+    ...(shape.type === undefined ? {} : { type: shape.type }),
+    ...(schema.format === undefined ? {} : { format: schema.format }),
+    ...(schema.default === undefined ? {} : { default: schema.default }),
+    ...(schema.nullable === true && context.form === 'v3' ? { nullable: true } : {}),
+    ...validationJson(context.form, schema.validation),
+    ...intOrStringJson(context.form, schema),
+    ...customProperties(context, shape),
+    ...(shape.items === undefined ? {} : { items: schemaJson(context, shape.items) }),
+    ...additionalJson(context, schema),
+    ...listJson(schema),
+    ...mapTypeJson(schema),
+    ...(schema.preserveUnknownFields === true
+      ? { 'x-kubernetes-preserve-unknown-fields': true }
+      : {}),
+    ...(schema.embeddedResource === true ? { 'x-kubernetes-embedded-resource': true } : {}),
+    ...(schema.rules === undefined
+      ? {}
+      : { 'x-kubernetes-validations': schema.rules.map((rule) => ({ ...rule })) }),
+  };
+}
+
+type Shape = Pick<Schema, 'type' | 'properties' | 'required' | 'items' | 'embeddedResource'>;
+
+/**
+ * OpenAPI 2 knows neither null nor members of unknown names beside known ones, and its clients
+ * refuse both: such a value has no type and no structure there.
+ */
+function shapeOf(form: OpenApiForm, schema: Schema): Shape {
+  if (form === 'v3') return schema;
+  const isOpen = schema.preserveUnknownFields === true;
+  if (isOpen || schema.nullable === true) {
+    const keepsType =
+      schema.nullable !== true && schema.type !== 'object' && schema.type !== 'array';
+    return {
+      ...(keepsType && schema.type !== undefined ? { type: schema.type } : {}),
+      ...(schema.required === undefined ? {} : { required: schema.required }),
+    };
+  }
+  if (schema.type !== 'array' || schema.items !== undefined) return schema;
+  return { ...(schema.required === undefined ? {} : { required: schema.required }) };
+}
+
+function intOrStringJson(form: OpenApiForm, schema: Schema): JsonObject {
+  if (schema.intOrString !== true) return {};
+  const says = schema.validation?.anyOf ?? schema.validation?.allOf;
+  const either = says === undefined ? { anyOf: [{ type: 'integer' }, { type: 'string' }] } : {};
+  return { ...(form === 'v3' ? either : {}), 'x-kubernetes-int-or-string': true };
+}
+
+function customProperties(context: SchemaContext, shape: Shape): JsonObject {
+  const written: JsonObject = {};
+  let required = [...(shape.required ?? [])];
+  for (const [name, { schema }] of shape.properties ?? []) {
+    setMember(written, name, schemaJson(context, schema));
+    if (context.form === 'v2' && schema.nullable === true) {
+      required = required.filter((one) => one !== name);
+    }
+  }
+  if (shape.embeddedResource === true) {
+    Object.assign(written, objectMembers(context));
+    required = [...new Set([...required, 'kind', 'apiVersion'])];
+  }
+  return {
+    ...(Object.keys(written).length === 0 ? {} : { properties: written }),
+    ...(required.length === 0 ? {} : { required }),
+  };
+}
+
+/** The members every object has, as the schemas of custom kinds are given them. */
+export function objectMembers(context: SchemaContext): JsonObject {
+  return {
+    apiVersion: { type: 'string' },
+    kind: { type: 'string' },
+    metadata: typeRef(context, 'meta.v1.ObjectMeta'),
+  };
+}
+
+function additionalJson(context: SchemaContext, schema: Schema): JsonObject {
+  const { additionalProperties } = schema;
+  if (additionalProperties === undefined) return {};
+  if (saysNothing(additionalProperties)) {
+    return { additionalProperties: additionalProperties === anySchema };
+  }
+  return { additionalProperties: schemaJson(context, additionalProperties) };
+}
