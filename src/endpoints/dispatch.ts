@@ -42,9 +42,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
 function checkShape(info: RequestInfo, def: ResourceDef): void {
   const isNamespaced = def.scope === 'Namespaced';
   if (!isNamespaced && info.namespace !== '' && def.resource !== 'namespaces') throw noSuchPath();
-  if (isNamespaced && info.namespace === '' && info.name !== '' && info.verb !== 'list') {
-    if (info.verb !== 'watch') throw noSuchPath();
-  }
+  if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw noSuchPath();
   if (info.parts.length > 3) throw noSuchPath();
 }
 

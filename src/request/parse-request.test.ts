@@ -26,7 +26,7 @@ describe('resource requests', () => {
     ['HEAD', '/api/v1/pods?watch=1', 'list /v1 ns= pods//'],
     ['GET', '/api/v1/namespaces/a/pods', 'list /v1 ns=a pods//'],
     ['GET', '/api/v1/namespaces/a/pods/x', 'get /v1 ns=a pods/x/'],
-    ['GET', '/api/v1/namespaces/a/pods/x?watch=true', 'get /v1 ns=a pods/x/'],
+    ['GET', '/api/v1/namespaces/a/pods/x?watch=true', 'watch /v1 ns=a pods/x/'],
     ['HEAD', '/api/v1/namespaces/a/pods/x', 'get /v1 ns=a pods/x/'],
     ['PUT', '/api/v1/namespaces/a/pods/x/status', 'update /v1 ns=a pods/x/status'],
     ['POST', '/apis/apps/v1/namespaces/a/deployments', 'create apps/v1 ns=a deployments//'],

@@ -137,10 +137,11 @@ function resourceRequest(method: string, found: ApiPath): RequestInfo {
   }
   const [resource = '', pathName = '', subresource = ''] = rest;
   let name = pathName;
-  if (name === '' && verb === 'get') {
-    verb = method === 'GET' && isTrue(query.get('watch')) ? 'watch' : 'list';
-    name = nameInSelector(query);
-  } else if (name === '' && verb === 'delete') verb = 'deletecollection';
+  const isCollection = name === '';
+  if (method === 'GET' && subresource === '' && isTrue(query.get('watch'))) verb = 'watch';
+  if (isCollection && verb === 'get') verb = 'list';
+  if (isCollection && (verb === 'list' || verb === 'watch')) name = nameInSelector(query);
+  else if (isCollection && verb === 'delete') verb = 'deletecollection';
   else if (name.includes('%') && verb !== 'create') throw invalidName(name);
   return {
     verb,

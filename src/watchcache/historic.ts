@@ -12,11 +12,18 @@ const keptMs = 30_000;
 export class HistoricSnapshots {
   readonly #load: (revision: Revision) => Promise<Snapshot>;
   readonly #clock: Clock;
+  readonly #keptMs: number;
   readonly #kept = new Map<Revision, Promise<Snapshot>>();
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(options: { clock: Clock; load: (revision: Revision) => Promise<Snapshot> }) {
+  /** @param options.historyMs a snapshot is not kept longer than the store keeps history (LIST-6) */
+  constructor(options: {
+    clock: Clock;
+    historyMs: number;
+    load: (revision: Revision) => Promise<Snapshot>;
+  }) {
     this.#clock = options.clock;
+    this.#keptMs = Math.min(keptMs, options.historyMs);
     this.#load = options.load;
   }
 
@@ -31,7 +38,7 @@ export class HistoricSnapshots {
       if (this.#kept.get(revision) === loading) this.#kept.delete(revision);
     };
     loading.catch(drop);
-    this.#clock.after(keptMs, drop);
+    this.#clock.after(this.#keptMs, drop);
     for (const oldest of this.#kept.keys()) {
       if (this.#kept.size <= keptMax) break;
       this.#kept.delete(oldest);

@@ -91,10 +91,11 @@ class StoreBackedCache implements ResourceCache {
 
   constructor(options: ResourceCacheOptions) {
     this.#options = options;
+    const historyMs = options.historyMs ?? 5 * 60_000;
     this.#follower = new Follower({
       ...options,
       limits: {
-        historyMs: options.historyMs ?? 5 * 60_000,
+        historyMs,
         changesMax: options.historyChangesMax ?? 100_000,
         bytesMax: options.historyBytesMax ?? 128 * 1024 * 1024,
       },
@@ -109,6 +110,7 @@ class StoreBackedCache implements ResourceCache {
     });
     this.#historic = new HistoricSnapshots({
       clock: options.clock,
+      historyMs,
       load: async (revision) => {
         const known = this.#follower.window?.current;
         return (await loadSnapshot(options, { at: revision, known })).snapshot;
