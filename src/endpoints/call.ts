@@ -1,3 +1,4 @@
+import type { TokenIssuer } from '../authn/contract.ts';
 import type { Permit } from '../authz/authorization.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Exchange } from '../base/exchange.ts';
@@ -11,6 +12,7 @@ import type { Target } from '../registry/contract.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Output } from './output.ts';
+import type { ReviewPort } from './reviews.ts';
 
 /** What all endpoints share; made once by `server/`. */
 export interface EndpointContext {
@@ -22,6 +24,8 @@ export interface EndpointContext {
   readonly limits: EndpointLimits;
   /** Asks whether the user may do one more thing than the request's own (create behind PUT or apply). */
   readonly authorize: (user: UserInfo, info: RequestInfo, verb: string) => Promise<Permit>;
+  readonly reviews: ReviewPort;
+  readonly tokens: TokenIssuer;
   /** Runs `callback` when the server begins to stop; the handle takes it back. */
   readonly onShutdown: (callback: () => void) => { close(): void };
   readonly compressResponses: boolean;

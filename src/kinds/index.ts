@@ -8,6 +8,13 @@ import { daemonSet } from './apps/daemon-set.ts';
 import { deployment } from './apps/deployment.ts';
 import { replicaSet } from './apps/replica-set.ts';
 import { statefulSet } from './apps/stateful-set.ts';
+import { selfSubjectReview } from './authentication/self-subject-review.ts';
+import {
+  localSubjectAccessReview,
+  selfSubjectAccessReview,
+  selfSubjectRulesReview,
+  subjectAccessReview,
+} from './authorization/reviews.ts';
 import { horizontalPodAutoscaler } from './autoscaling/horizontal-pod-autoscaler.ts';
 import { cronJob } from './batch/cron-job.ts';
 import { job } from './batch/job.ts';
@@ -71,6 +78,11 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   replicaSet,
   statefulSet,
   horizontalPodAutoscaler,
+  selfSubjectReview,
+  localSubjectAccessReview,
+  selfSubjectAccessReview,
+  selfSubjectRulesReview,
+  subjectAccessReview,
   cronJob,
   job,
   ingressClass,

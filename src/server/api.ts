@@ -80,6 +80,7 @@ export function createApi(options: {
     compressResponses: config.compressResponses,
     address: addressOf(config),
     version: versionDocument(),
+    reviews: authorization,
     onShutdown: shutdown.subscribe,
     plainPath: (path, query) => health.answer(path, query),
     authorize: async (user, info, verb) =>

@@ -1,10 +1,13 @@
 import type { Authorization } from '../authz/authorization.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
+import type { ReviewPort } from '../endpoints/reviews.ts';
 
 /** What of authorization is asked behind a request's own gate: by the registry, by reviews. */
-export interface AuthorizationSlot extends EscalationPort, Authorization {
+export interface AuthorizationSlot extends EscalationPort, Authorization, ReviewPort {
   /** Called once, when the gates exist. */
-  fill(made: Pick<AuthorizationSlot, 'rules'> & { readonly authorization: Authorization }): void;
+  fill(
+    made: Pick<AuthorizationSlot, 'rules' | 'rulesFor'> & { readonly authorization: Authorization },
+  ): void;
 }
 
 /**
@@ -24,5 +27,6 @@ export function createAuthorizationSlot(): AuthorizationSlot {
     decide: (attributes) => get().authorization.decide(attributes),
     authorize: (attributes) => get().authorization.authorize(attributes),
     rules: () => get().rules(),
+    rulesFor: (user, namespace) => get().rulesFor(user, namespace),
   };
 }

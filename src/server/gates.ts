@@ -9,7 +9,9 @@ import type { Authorizer } from '../authz/contract.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
 import { alwaysAllow, alwaysDeny, createPrivilegedGroupAuthorizer } from '../authz/fixed.ts';
 import { createRbacAuthorizer } from '../authz/rbac-authorizer.ts';
+import { policyRule } from '../authz/rules.ts';
 import type { Dialect } from '../dialect.ts';
+import type { ReviewPort } from '../endpoints/reviews.ts';
 import { limitInFlight } from '../flowcontrol/in-flight.ts';
 import type { Gates } from '../pipeline.ts';
 import type { Api } from './api.ts';
@@ -36,7 +38,8 @@ export async function createGates(options: {
     onError: ({ authorizer, error }) =>
       logger.error('an authorizer failed', { authorizer, error: String(error) }),
   });
-  api.authorization.fill({ authorization, rules: chosen.rules });
+  const { rules, rulesFor } = chosen;
+  api.authorization.fill({ authorization, rules, rulesFor });
   const flowControl = limitInFlight({
     readOnlyMax: config.limits.readsInFlightMax,
     mutatingMax: config.limits.writesInFlightMax,
@@ -71,7 +74,12 @@ async function authorizers(options: {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly api: Api;
-}): Promise<{ list: readonly Authorizer[]; rules: EscalationPort['rules']; close: () => void }> {
+}): Promise<{
+  readonly list: readonly Authorizer[];
+  readonly rules: EscalationPort['rules'];
+  readonly rulesFor: ReviewPort['rulesFor'];
+  readonly close: () => void;
+}> {
   const list: Authorizer[] = [createPrivilegedGroupAuthorizer()];
   const rbac = createRbac(options);
   for (const mode of options.config.authorizationModes) {
@@ -79,8 +87,25 @@ async function authorizers(options: {
     else if (mode === 'AlwaysDeny') list.push(alwaysDeny);
     else list.push((await rbac.open()).authorizer);
   }
-  return { list, rules: rbac.rules, close: rbac.close };
+  const modes = new Set(options.config.authorizationModes);
+  return {
+    list,
+    rules: rbac.rules,
+    async rulesFor(user, namespace) {
+      const everything = modes.has('AlwaysAllow') ? allRules : [];
+      if (!modes.has('RBAC')) return { rules: everything, errors: [] };
+      const { authorizer } = await rbac.open();
+      const { rules, errors } = authorizer.rulesFor(user, namespace);
+      return { rules: [...everything, ...rules], errors };
+    },
+    close: rbac.close,
+  };
 }
+
+const allRules = [
+  policyRule({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }),
+  policyRule({ verbs: ['*'], nonResourceURLs: ['*'] }),
+];
 
 /** Also for servers where RBAC does not decide: granting more than one holds is checked there too. */
 function createRbac({ api, dialect }: { api: Api; dialect: Dialect }) {

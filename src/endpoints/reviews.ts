@@ -1,0 +1,218 @@
+import type { Attributes, AuthorizationResult } from '../authz/contract.ts';
+import type { RulesForUser } from '../authz/rbac-authorizer.ts';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+  setMember,
+} from '../base/json.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { type FieldError, invalid, required } from '../meta/field-error.ts';
+import { badRequest, invalidObject } from '../meta/status.ts';
+import { formatTime } from '../meta/times.ts';
+import type { ApiObject, UserInfo } from '../meta/types.ts';
+import { checkPathAgreement } from '../registry/object-meta.ts';
+import { groupKindOf } from '../registry/registry.ts';
+import type { WriteOptions } from '../request/options.ts';
+import type { ApiCall } from './call.ts';
+import { decodeBody, decodeObject } from './decode-object.ts';
+import { sendValue } from './respond.ts';
+
+/** What reviews ask of authorization. */
+export interface ReviewPort {
+  decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
+  /** Everything a user may do in a namespace, as far as it can be listed. */
+  rulesFor(user: UserInfo, namespace: string): Promise<RulesForUser>;
+}
+
+type Review = (call: ApiCall, object: ApiObject) => Promise<JsonObject> | JsonObject;
+
+const reviews: Readonly<Record<string, Review>> = {
+  SelfSubjectAccessReview: (call, object) => accessReview(call, object, { user: call.user }),
+  SubjectAccessReview: (call, object) => accessReview(call, object, { user: 'named' }),
+  LocalSubjectAccessReview: (call, object) => accessReview(call, object, { user: 'named' }),
+  SelfSubjectRulesReview: rulesReview,
+  SelfSubjectReview: identityReview,
+};
+
+/** POST of a virtual kind: 201 with what it asks answered in its status (API-6, AUTHZ-8). */
+export async function reviewEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
+  const { def } = call.target;
+  const review = reviews[def.kind];
+  if (review === undefined) throw new Error(`no endpoint answers ${def.kind}`);
+  const body = await decodeBody(call);
+  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  checkPathAgreement(call.target, object);
+  await sendValue(call, { status: 201, value: await review(call, object) });
+}
+
+async function accessReview(
+  call: ApiCall,
+  object: ApiObject,
+  { user }: { user: UserInfo | 'named' },
+): Promise<JsonObject> {
+  const spec = objectAt(object, 'spec');
+  refuseInvalid(call, [
+    ...validateAccess(spec, { named: user === 'named' }),
+    ...validatePlace(call, object, spec),
+  ]);
+  const asked = attributesOf(spec, user === 'named' ? userOf(spec) : user);
+  const { decision, reason } = await call.context.reviews.decide(asked);
+  const status: JsonObject = {
+    allowed: decision === 'allow',
+    ...(decision === 'deny' ? { denied: true } : {}),
+    ...(reason === '' ? {} : { reason }),
+  };
+  return { ...object, status };
+}
+
+function validateAccess(spec: JsonObject, { named }: { named: boolean }): FieldError[] {
+  const resource = member(spec, 'resourceAttributes') ?? null;
+  const path = member(spec, 'nonResourceAttributes') ?? null;
+  const errors: FieldError[] = [];
+  if (resource !== null && path !== null) {
+    const why = 'cannot be specified in combination with resourceAttributes';
+    errors.push(invalid('spec.nonResourceAttributes', path, why));
+  }
+  if (resource === null && path === null) {
+    const why = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
+    errors.push(required('spec.resourceAttributes', why));
+  }
+  if (named && textAt(spec, 'user') === '' && stringsAt(spec, 'groups').length === 0) {
+    errors.push(invalid('spec.user', '', 'at least one of user or group must be specified'));
+  }
+  return errors;
+}
+
+/** A review has no name or labels; a local one is about its own namespace, and never about paths. */
+function validatePlace(call: ApiCall, object: ApiObject, spec: JsonObject): FieldError[] {
+  const { managedFields: _managed, namespace: _namespace, ...rest } = object.metadata;
+  const isLocal = call.target.def.scope === 'Namespaced';
+  const errors: FieldError[] = [];
+  const path = member(spec, 'nonResourceAttributes') ?? null;
+  const asked = textAt(objectAt(spec, 'resourceAttributes'), 'namespace');
+  if (isLocal && path !== null) {
+    const why = 'disallowed on this kind of request';
+    errors.push(invalid('spec.nonResourceAttributes', path, why));
+  } else if (isLocal && asked !== call.target.namespace) {
+    const why = 'must match metadata.namespace';
+    errors.push(invalid('spec.resourceAttributes.namespace', asked, why));
+  }
+  if (!jsonEqual(withoutNulls(rest as JsonObject), {})) {
+    const why = isLocal ? 'must be empty except for namespace' : 'must be empty';
+    errors.push(invalid('metadata', rest as JsonObject, why));
+  }
+  return errors;
+}
+
+function withoutNulls(metadata: JsonObject): JsonObject {
+  return Object.fromEntries(
+    Object.entries(metadata).filter(([, value]) => value !== null && value !== ''),
+  );
+}
+
+function refuseInvalid(call: ApiCall, errors: readonly FieldError[]): void {
+  if (errors.length > 0) throw invalidObject(groupKindOf(call.target.def), '', errors);
+}
+
+function attributesOf(spec: JsonObject, user: UserInfo): Attributes {
+  const resource = objectAt(spec, 'resourceAttributes');
+  const path = objectAt(spec, 'nonResourceAttributes');
+  const isResourceRequest = isObject(member(spec, 'resourceAttributes'));
+  return {
+    user,
+    isResourceRequest,
+    verb: textAt(isResourceRequest ? resource : path, 'verb'),
+    group: textAt(resource, 'group'),
+    version: textAt(resource, 'version'),
+    resource: textAt(resource, 'resource'),
+    subresource: textAt(resource, 'subresource'),
+    namespace: textAt(resource, 'namespace'),
+    name: textAt(resource, 'name'),
+    path: textAt(path, 'path'),
+  };
+}
+
+function userOf(spec: JsonObject): UserInfo {
+  const extra: Record<string, readonly string[]> = Object.create(null) as Record<string, string[]>;
+  for (const [name, values] of Object.entries(objectAt(spec, 'extra')))
+    extra[name] = strings(values);
+  return {
+    name: textAt(spec, 'user'),
+    uid: textAt(spec, 'uid'),
+    groups: stringsAt(spec, 'groups'),
+    extra,
+  };
+}
+
+/** Upstream answers with the status alone, the spec empty. */
+async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {
+  const namespace = textAt(objectAt(object, 'spec'), 'namespace');
+  if (namespace === '') throw badRequest('no namespace on request');
+  const { rules, errors } = await call.context.reviews.rulesFor(call.user, namespace);
+  const lists = (named: Record<string, readonly string[]>): JsonObject =>
+    Object.fromEntries(
+      Object.entries(named).flatMap(([name, values]) =>
+        values.length === 0 ? [] : [[name, [...values]]],
+      ),
+    );
+  const resourceRules = rules
+    .filter((rule) => rule.resources.length > 0)
+    .map(({ verbs, apiGroups, resources, resourceNames }) =>
+      lists({ verbs, apiGroups, resources, resourceNames }),
+    );
+  const nonResourceRules = rules
+    .filter((rule) => rule.nonResourceURLs.length > 0)
+    .map(({ verbs, nonResourceURLs }) => lists({ verbs, nonResourceURLs }));
+  return {
+    apiVersion: object.apiVersion,
+    kind: object.kind,
+    metadata: { creationTimestamp: null },
+    spec: {},
+    status: {
+      resourceRules,
+      nonResourceRules,
+      incomplete: errors.length > 0,
+      ...(errors.length === 0 ? {} : { evaluationError: errors.join(', ') }),
+    },
+  };
+}
+
+function identityReview(call: ApiCall, object: ApiObject): JsonObject {
+  const { name, uid, groups, extra } = call.user;
+  const shownExtra: JsonObject = {};
+  for (const [key, values] of Object.entries(extra)) setMember(shownExtra, key, [...values]);
+  return {
+    apiVersion: object.apiVersion,
+    kind: object.kind,
+    metadata: { creationTimestamp: formatTime(call.context.clock.now()) },
+    status: {
+      userInfo: {
+        username: name,
+        ...(uid === '' ? {} : { uid }),
+        ...(groups.length === 0 ? {} : { groups: [...groups] }),
+        ...(Object.keys(shownExtra).length === 0 ? {} : { extra: shownExtra }),
+      },
+    },
+  };
+}
+
+function objectAt(object: JsonObject, name: string): JsonObject {
+  const value = member(object, name);
+  return isObject(value) ? value : {};
+}
+
+function textAt(object: JsonObject, name: string): string {
+  const value = member(object, name);
+  return typeof value === 'string' ? value : '';
+}
+
+function stringsAt(object: JsonObject, name: string): readonly string[] {
+  return strings(member(object, name));
+}
+
+function strings(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+}

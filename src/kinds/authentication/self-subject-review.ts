@@ -1,0 +1,8 @@
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { virtualKind } from '../virtual-kind.ts';
+
+/** SelfSubjectReview: who am I, as the server sees it? (AUTHN-10) */
+export function selfSubjectReview(dialect: Dialect): ResourceDef {
+  return virtualKind({ dialect, facts: 'authentication', kind: 'SelfSubjectReview' });
+}

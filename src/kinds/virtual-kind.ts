@@ -1,0 +1,35 @@
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import type { Dialect } from '../dialect.ts';
+import { defineKind } from './define.ts';
+
+/**
+ * A kind that is only asked: POST is its one verb, its answer is the object with the status filled
+ * in, and nothing is stored (API-6).
+ */
+export function virtualKind(options: {
+  readonly dialect: Dialect;
+  /** Directory of the group's facts. */
+  readonly facts: string;
+  readonly kind: string;
+  readonly scope?: ResourceDef['scope'];
+  readonly spec?: object;
+}): ResourceDef {
+  const { dialect, facts, kind, scope = 'Cluster', spec } = options;
+  const def = defineKind({
+    dialect,
+    facts,
+    kind,
+    resource: `${kind.toLowerCase()}s`,
+    scope,
+    verbs: ['create'],
+    versions: [{ version: 'v1' }],
+    strategy: { validateName: () => [] },
+    example: () => ({
+      apiVersion: `${dialect.group(facts)}/v1`,
+      kind,
+      metadata: scope === 'Namespaced' ? { namespace: 'default' } : {},
+      ...(spec === undefined ? {} : { spec: { ...spec } }),
+    }),
+  });
+  return { ...def, isVirtual: true };
+}
