@@ -128,7 +128,8 @@ function asStatusError<T>(run: () => T): T {
     const { kind, message } = error;
     if (kind === 'malformed') throw badRequest(message);
     if (kind === 'too-many') {
-      throw new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message });
+      const framed = `Request entity too large: ${message}`;
+      throw new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message: framed });
     }
     throw unprocessable(message);
   }
