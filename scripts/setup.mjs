@@ -1,13 +1,12 @@
 // Makes a fresh clone ready: dependencies when they are missing or stale, with --build the bundles,
 // with --test what the tests use besides.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const lock = join(root, 'package-lock.json');
-const stamp = join(root, 'node_modules', '.cache', 'installed-lock.json');
 const flags = new Set(process.argv.slice(2));
 
 function run(command, args) {
@@ -20,11 +19,10 @@ function has(command) {
   return spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 }
 
-/** npm keeps a lock file of its own at install; our stamp is the file that was asked for. */
+/** Whether what npm says it has installed is what the lock file asks for. */
 function installed() {
   const hidden = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(hidden)) return false;
-  if (existsSync(stamp)) return readFileSync(stamp).equals(readFileSync(lock));
   const wanted = JSON.parse(readFileSync(lock, 'utf8')).packages;
   const found = JSON.parse(readFileSync(hidden, 'utf8')).packages;
   return Object.entries(wanted).every(
@@ -33,23 +31,11 @@ function installed() {
   );
 }
 
-/**
- * `npm ci` demands an entry for every platform's optional binary, and a lock file written against a
- * registry that lacks some of them has none. `npm install --no-save` takes the same versions from
- * the lock file, checks the same hashes, and passes over what is optional and absent.
- */
 function install() {
-  if (!installed()) {
-    // No scripts: the programs we need come prebuilt, and the build is this script's own last step.
-    const flags = ['--ignore-scripts', '--include=dev', '--no-audit', '--no-fund'];
-    const strict = spawnSync('npm', ['ci', ...flags], { cwd: root, stdio: 'ignore' });
-    if (strict.status !== 0) {
-      const status = run('npm', ['install', '--no-save', ...flags]);
-      if (status !== 0) process.exit(status);
-    }
-  }
-  mkdirSync(dirname(stamp), { recursive: true });
-  copyFileSync(lock, stamp);
+  if (installed()) return;
+  // No scripts: the programs we need come prebuilt, and the build is this script's own last step.
+  const status = run('npm', ['ci', '--ignore-scripts', '--include=dev', '--no-audit', '--no-fund']);
+  if (status !== 0) process.exit(status);
 }
 
 function installEtcd() {
