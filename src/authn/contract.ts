@@ -11,3 +11,27 @@ export interface Authenticator {
   readonly name: string;
   authenticate(exchange: Exchange): MaybePromise<UserInfo | undefined>;
 }
+
+/** What a service account token can be bound to. */
+export interface BoundObject {
+  readonly resource: 'pods' | 'secrets' | 'nodes';
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Issues service account tokens (AUTHN-6). */
+export interface TokenIssuer {
+  issue(request: {
+    readonly namespace: string;
+    readonly serviceAccount: { readonly name: string; readonly uid: string };
+    readonly bound: BoundObject | undefined;
+    /** Empty: the server's own. */
+    readonly audiences: readonly string[];
+    readonly expirationSeconds: number;
+  }): Promise<{
+    readonly token: string;
+    readonly audiences: readonly string[];
+    /** Wall time, milliseconds since the epoch. */
+    readonly expiresMs: number;
+  }>;
+}

@@ -9,15 +9,18 @@ import {
   parseUpdateOptions,
 } from '../request/options.ts';
 import type { RequestInfo } from '../request/request-info.ts';
+import { bindingEndpoint } from './binding.ts';
 import type { ApiCall } from './call.ts';
 import { createEndpoint } from './create.ts';
 import { decodeOptionsBody } from './decode-object.ts';
 import { deleteEndpoint } from './delete.ts';
 import { deleteCollectionEndpoint } from './delete-collection.ts';
+import { evictionEndpoint } from './eviction.ts';
 import { getEndpoint } from './get.ts';
 import { listEndpoint } from './list.ts';
 import { patchEndpoint } from './patch.ts';
 import { reviewEndpoint } from './reviews.ts';
+import { tokenRequestEndpoint } from './token-request.ts';
 import { updateEndpoint } from './update.ts';
 import { watchEndpoint } from './watch.ts';
 
@@ -40,6 +43,13 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
 const review: Endpoint = (call) =>
   reviewEndpoint(call, parseCreateOptions(call.info.query, call.context.dialect));
 
+/** Sub-resources that are operations, by the kind that is posted to them (API-6). */
+const virtualEndpoints: Readonly<Record<string, Endpoint>> = {
+  Binding: bindingEndpoint,
+  Eviction: evictionEndpoint,
+  TokenRequest: tokenRequestEndpoint,
+};
+
 const collectionVerbs = new Set(['list', 'create', 'deletecollection']);
 /** All that can be done across namespaces. */
 const crossNamespaceVerbs = new Set(['list', 'watch']);
@@ -58,7 +68,8 @@ export function verbEndpoint(
     const found = def.subresources.find((one) => one.name === subresource);
     if (found === undefined) throw noSuchPath();
     const allowed: readonly string[] = found.verbs;
-    return allowed.includes(verb) ? endpoints[verb] : undefined;
+    if (!allowed.includes(verb)) return undefined;
+    return verb === 'create' ? virtualEndpoints[found.kind?.kind ?? ''] : endpoints[verb];
   }
   if (!fitsPlace(info, def)) return undefined;
   const allowed: readonly string[] = def.verbs;

@@ -1,6 +1,7 @@
 import { type AdmissionPlugin, admissionChain } from '../admission/chain.ts';
 import { closedKinds } from '../admission/closed-kinds.ts';
 import { namespaceLifecycle } from '../admission/namespace-lifecycle.ts';
+import type { Authenticator } from '../authn/contract.ts';
 import { type EscalationPort, escalationCheck } from '../authz/escalation-check.ts';
 import { builtinGroupOrder } from '../catalogue/builtin-groups.ts';
 import { type Catalogue, createCatalogue } from '../catalogue/catalogue.ts';
@@ -25,6 +26,7 @@ import { type AuthorizationSlot, createAuthorizationSlot } from './authorization
 import type { ServerConfig } from './config.ts';
 import { createFieldManager } from './field-manager.ts';
 import type { Health } from './health.ts';
+import { createServiceAccountTokens } from './service-account-tokens.ts';
 import { versionDocument } from './version.ts';
 
 /** The parts that requests work with, wired; shared by endpoints, hooks and controllers. */
@@ -32,6 +34,8 @@ export interface Api {
   readonly catalogue: Catalogue;
   readonly registry: Registry;
   readonly endpoints: EndpointContext;
+  /** Accepts the service account tokens that the endpoints issue. */
+  readonly tokenAuthenticator: Authenticator;
   /** Filled once the gates exist: asked for verbs behind the request's own. */
   readonly authorization: AuthorizationSlot;
   /** Resolves when the caches that every request needs are loaded. */
@@ -69,6 +73,8 @@ export function createApi(options: {
     cleanupFinalizer: cleanupFinalizerName(dialect),
     terminating: closed,
   });
+  const { caches } = registry;
+  const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
   const shutdown = createShutdownSignal();
   const endpoints: EndpointContext = {
     registry,
@@ -81,15 +87,16 @@ export function createApi(options: {
     address: addressOf(config),
     version: versionDocument(),
     reviews: authorization,
+    tokens: tokens.issuer,
     onShutdown: shutdown.subscribe,
     plainPath: (path, query) => health.answer(path, query),
-    authorize: async (user, info, verb) =>
-      authorization.authorize(attributesFor(user, info, verb)),
+    authorize: async (user, info, verb) => authorization.authorize(attributesFor(user, info, verb)),
   };
   return {
     catalogue,
     registry,
     endpoints,
+    tokenAuthenticator: tokens.authenticator,
     authorization,
     informersReady: () => registry.caches.of(namespaceDef(catalogue)).ready(),
     customKindsReady: () => customKinds.ready,

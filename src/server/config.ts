@@ -21,7 +21,9 @@ export interface ServerConfig {
   };
   /** The address clients are told in discovery; the listening one when absent. */
   readonly advertiseAddress?: string;
-  readonly store: { readonly type: 'memory' } | { readonly type: 'embedded'; readonly directory: string };
+  readonly store:
+    | { readonly type: 'memory' }
+    | { readonly type: 'embedded'; readonly directory: string };
   readonly compactionIntervalMs: number;
   /** How long Events are kept after their last write (EVENT-3); 0 is for ever. */
   readonly eventTtlMs: number;
@@ -31,6 +33,16 @@ export interface ServerConfig {
     readonly clientCaFile?: string;
     /** A token of `system:masters` for whoever starts the server. */
     readonly adminToken?: string;
+  };
+  /** Absent: a key and issuer of the server's own. */
+  readonly serviceAccounts?: {
+    readonly issuer?: string;
+    readonly audiences?: readonly string[];
+    /** PEM files of keys that verify tokens, besides the signing key. */
+    readonly keyFiles?: readonly string[];
+    readonly signingKeyFile?: string;
+    /** `off` accepts tokens of accounts that are gone. */
+    readonly lookup?: 'required' | 'off';
   };
   readonly authorizationModes: readonly AuthorizationMode[];
   readonly limits: {

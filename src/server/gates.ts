@@ -27,7 +27,7 @@ export async function createGates(options: {
   const { config, api } = options;
   const { logger } = config;
   const authenticate = createAuthentication({
-    authenticators: authenticators(config, options.dialect),
+    authenticators: [api.tokenAuthenticator, ...authenticators(config, options.dialect)],
     anonymous: config.authentication.anonymous,
     onRejected: ({ authenticator, error }) =>
       logger.debug(3, 'a credential was refused', { authenticator, error: String(error) }),

@@ -1,0 +1,33 @@
+import { schemaOf } from '../kinds/schema-of.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { Target } from '../registry/contract.ts';
+import { parseCreateOptions, type WriteOptions } from '../request/options.ts';
+import type { ApiCall } from './call.ts';
+import { decodeBody, decodeObject } from './decode-object.ts';
+
+/** A POST to a virtual sub-resource: its own kind's object, and the options of a create. */
+export interface VirtualRequest {
+  readonly object: ApiObject;
+  readonly options: WriteOptions;
+}
+
+/**
+ * Decodes the body of a virtual sub-resource (API-6), whose kind is not the resource's: an Eviction
+ * of a Pod, a TokenRequest of a ServiceAccount. `typeName` names its schema (`policy.v1.Eviction`).
+ */
+export async function virtualRequest(call: ApiCall, typeName: string): Promise<VirtualRequest> {
+  const { target, context, info } = call;
+  const options = parseCreateOptions(info.query, context.dialect);
+  const sub = target.def.subresources.find((one) => one.name === target.subresource);
+  if (sub?.kind === undefined) throw new Error(`${target.subresource} has no kind of its own`);
+  const { group, version, kind } = sub.kind;
+  const body: Target = {
+    ...target,
+    def: { ...target.def, group, kind },
+    version: { version, served: true, schema: schemaOf(typeName) },
+  };
+  const decoded = await decodeBody({ ...call, target: body });
+  const { fieldValidation } = options;
+  const object = decodeObject({ ...call, target: body }, { body: decoded, fieldValidation });
+  return { object, options };
+}

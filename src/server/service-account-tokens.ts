@@ -1,0 +1,121 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Authenticator, TokenIssuer } from '../authn/contract.ts';
+import { createServiceAccountAuthenticator } from '../authn/service-account.ts';
+import {
+  newTokenId,
+  readSigningKey,
+  readVerificationKey,
+  type SigningKey,
+  signToken,
+  type TokenKey,
+} from '../authn/service-account-token.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
+import type { Dialect } from '../dialect.ts';
+import { objectKey } from '../registry/object-codec.ts';
+import type { CachePool } from '../registry/registry.ts';
+import { writeFileAtomically } from './certificates-files.ts';
+import type { ServerConfig } from './config.ts';
+
+/** Issues and accepts service account tokens, with one set of keys (AUTHN-6). */
+export interface ServiceAccountTokens {
+  readonly issuer: TokenIssuer;
+  readonly authenticator: Authenticator;
+}
+
+/** Reads the keys, or makes one (ECDSA, `sa.key` beside the certificates) and keeps it. */
+export function createServiceAccountTokens(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly caches: CachePool;
+}): ServiceAccountTokens {
+  const { config, dialect, catalogue, caches } = options;
+  const { clock } = config;
+  const { issuer, audiences, lookup } = accountSettings(config, dialect);
+  const signing = signingKey(config);
+  const keys = [signing, ...verificationKeys(config)];
+  const { labelDomain } = dialect;
+  return {
+    issuer: {
+      async issue(request) {
+        const nowSeconds = Math.floor(clock.now() / 1000);
+        const expires = nowSeconds + request.expirationSeconds;
+        const { bound } = request;
+        const boundTo = (resource: string) =>
+          bound?.resource === resource ? { name: bound.name, uid: bound.uid } : undefined;
+        const named = request.audiences.length > 0 ? request.audiences : audiences;
+        const claims = {
+          audiences: named,
+          issuer,
+          notBefore: nowSeconds,
+          expires,
+          tokenId: newTokenId(),
+          namespace: request.namespace,
+          serviceAccount: request.serviceAccount,
+          pod: boundTo('pods'),
+          secret: boundTo('secrets'),
+          node: boundTo('nodes'),
+        };
+        const token = signToken(signing, { claims, privateClaim: labelDomain });
+        return { token, audiences: named, expiresMs: expires * 1000 };
+      },
+    },
+    authenticator: createServiceAccountAuthenticator({
+      keys,
+      issuers: [issuer],
+      audiences,
+      labelDomain,
+      lookup,
+      clock,
+      objects: {
+        async uidOf(resource, at) {
+          const def = catalogue.snapshot().find('', 'v1', resource)?.def;
+          if (def === undefined) return undefined;
+          const entry = await caches.of(def).get(objectKey(at.namespace, at.name), undefined);
+          return entry === undefined || entry.index.deleting ? undefined : entry.index.uid;
+        },
+      },
+    }),
+  };
+}
+
+function accountSettings(config: ServerConfig, dialect: Dialect) {
+  const { serviceAccounts } = config;
+  const issuer = serviceAccounts?.issuer ?? `https://${dialect.productName}.default.svc`;
+  return {
+    issuer,
+    audiences: serviceAccounts?.audiences ?? [issuer],
+    lookup: serviceAccounts?.lookup ?? ('required' as const),
+  };
+}
+
+function verificationKeys(config: ServerConfig): readonly TokenKey[] {
+  const files = config.serviceAccounts?.keyFiles ?? [];
+  return files.flatMap((file) => pemBlocks(readFileSync(file, 'utf8')).map(readVerificationKey));
+}
+
+function pemBlocks(text: string): readonly string[] {
+  return text.match(/-----BEGIN [^-]+-----[\s\S]+?-----END [^-]+-----/g) ?? [];
+}
+
+function signingKey(config: ServerConfig): SigningKey {
+  const given = config.serviceAccounts?.signingKeyFile;
+  if (given !== undefined) return readSigningKey(readFileSync(given, 'utf8'));
+  const { tls } = config.listen;
+  if (tls === 'plaintext' || !('certDir' in tls)) return readSigningKey(newKeyPem());
+  const path = join(tls.certDir, 'sa.key');
+  try {
+    return readSigningKey(readFileSync(path, 'utf8'));
+  } catch {
+    const pem = newKeyPem();
+    writeFileAtomically({ path, text: pem, mode: 0o600 });
+    return readSigningKey(pem);
+  }
+}
+
+function newKeyPem(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
