@@ -1,5 +1,6 @@
 // `npm start`: a server on ./wheelhouse-data, and a word on how to talk to it. Further arguments
-// (`npm start -- --secure-port=7443`) go to `wheelhouse serve`.
+// (`npm start -- --secure-port=7443`) go to `wheelhouse serve`. Roles decide who may do what, unless
+// told otherwise.
 import { spawn } from 'node:child_process';
 import { dirname, join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -7,12 +8,14 @@ import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const given = process.argv.slice(2);
-const dataDir = given.some((arg) => /^--data-dir(=|$)/.test(arg))
-  ? []
-  : [`--data-dir=${join(root, 'wheelhouse-data')}`];
+const isGiven = (flag) => given.some((arg) => arg === flag || arg.startsWith(`${flag}=`));
+const defaults = [
+  `--data-dir=${join(root, 'wheelhouse-data')}`,
+  '--authorization-mode=RBAC',
+].filter((flag) => !isGiven(flag.split('=', 1)[0]));
 const server = spawn(
   process.execPath,
-  [join(root, 'bin', 'wheelhouse.js'), 'serve', ...dataDir, ...given],
+  [join(root, 'bin', 'wheelhouse.js'), 'serve', ...defaults, ...given],
   { stdio: ['inherit', 'inherit', 'pipe'] },
 );
 
@@ -41,11 +44,10 @@ function explain({ url, adminKubeconfig }) {
   console.log(`
 Wheelhouse is ready at ${url}. The administrator's kubeconfig is ${kubeconfig}.
 
-  node bin/svcctl.js --kubeconfig ${kubeconfig} get namespaces
-  curl -k ${url}/readyz?verbose
+  export KUBECONFIG=${kubeconfig}
+  node bin/svcctl.js get namespaces
+  curl -k '${url}/readyz?verbose'
 
-kubectl works too, with a server started with --dialect=kubernetes:
-
-  kubectl --kubeconfig ${kubeconfig} get namespaces
+kubectl works too, with a server started by \`npm start -- --dialect=kubernetes\`.
 `);
 }

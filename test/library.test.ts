@@ -79,6 +79,15 @@ test('CLIENT-3: flags of serve apply; a data directory of the caller’s is kept
   }
 });
 
+test('CLIENT-3, AUTHN-1: who shows no credential is refused unless roles decide', async () => {
+  const open = await start();
+  expect((await open.get(configMaps, { token: undefined })).status).toBe(401);
+  const byRoles = await start('--authorization-mode=RBAC');
+  expect((await byRoles.get(configMaps, { token: undefined })).status).toBe(403);
+  expect((await byRoles.get('/readyz', { token: undefined })).status).toBe(200);
+  for (const { close } of [open, byRoles]) close();
+});
+
 test('CLIENT-3: a wrong flag is refused', async () => {
   await expect(startControlPlane({ flags: ['--dialect=other'] })).rejects.toThrow('--dialect');
 });

@@ -140,7 +140,7 @@ export const serverFlags = {
     group: 'Authentication',
     type: 'bool',
     default: 'true',
-    help: 'Let requests without a credential in as system:anonymous, in group system:unauthenticated.',
+    help: 'Let requests without a credential in as system:anonymous, in group system:unauthenticated. Never with --authorization-mode=AlwaysAllow.',
   },
   'client-ca-file': {
     group: 'Authentication',

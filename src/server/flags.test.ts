@@ -64,6 +64,14 @@ function configOf(args: readonly string[]): ServerOptions['config'] {
 }
 
 describe('the options of the server', () => {
+  test('let nobody in unknown where everybody may do everything', () => {
+    const anonymous = (...flags: string[]) => configOf(flags).authentication.anonymous;
+    expect(anonymous('--anonymous-auth=true')).toBe(false);
+    expect(anonymous('--authorization-mode=RBAC,AlwaysAllow')).toBe(false);
+    expect(anonymous('--authorization-mode=RBAC')).toBe(true);
+    expect(anonymous('--authorization-mode=RBAC', '--anonymous-auth=false')).toBe(false);
+  });
+
   test('have the defaults of upstream', () => {
     expect(configOf([])).toMatchObject({
       dialect: 'svc',
@@ -73,7 +81,7 @@ describe('the options of the server', () => {
       eventTtlMs: 3_600_000,
       limits: { readsInFlightMax: 400, writesInFlightMax: 200, bodyBytesMax: 3 * 1024 * 1024 },
       authorizationModes: ['AlwaysAllow'],
-      authentication: { anonymous: true },
+      authentication: { anonymous: false },
       compressResponses: true,
     });
   });

@@ -41,6 +41,7 @@ type Values = FlagValues<typeof serverFlags>;
 function configOf(values: Values): ServerOptions['config'] {
   const advertised = values['advertise-address'];
   const gates = featureGates(values['feature-gates']);
+  const modes = authorizationModes(values['authorization-mode']);
   return {
     dialect: oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames }),
     listen: listenOf(values),
@@ -49,11 +50,12 @@ function configOf(values: Values): ServerOptions['config'] {
     compactionIntervalMs: values['etcd-compaction-interval'],
     eventTtlMs: values['event-ttl'],
     authentication: {
-      anonymous: values['anonymous-auth'],
+      // Everybody may do everything only once they have said who they are, as upstream.
+      anonymous: values['anonymous-auth'] && !modes.includes('AlwaysAllow'),
       ...(values['token-auth-file'] === '' ? {} : { tokenFile: values['token-auth-file'] }),
       ...(values['client-ca-file'] === '' ? {} : { clientCaFile: values['client-ca-file'] }),
     },
-    authorizationModes: authorizationModes(values['authorization-mode']),
+    authorizationModes: modes,
     limits: limitsOf(values),
     livezGracePeriodMs: values['livez-grace-period'],
     shutdownDelayMs: values['shutdown-delay-duration'],
@@ -104,14 +106,14 @@ function oneOf<Value extends string>(options: {
   throw new FlagError(`--${flag} ${JSON.stringify(value)} is not one of ${allowed.join(', ')}`);
 }
 
-const modes: readonly AuthorizationMode[] = ['AlwaysAllow', 'AlwaysDeny', 'RBAC'];
+const allModes: readonly AuthorizationMode[] = ['AlwaysAllow', 'AlwaysDeny', 'RBAC'];
 
 function authorizationModes(given: readonly string[]): readonly AuthorizationMode[] {
   if (given.length === 0) throw new FlagError('at least one authorization-mode must be passed');
   if (new Set(given).size !== given.length) {
     throw new FlagError(`--authorization-mode ${given.join(',')} names a mode more than once`);
   }
-  return given.map((value) => oneOf({ flag: 'authorization-mode', value, allowed: modes }));
+  return given.map((value) => oneOf({ flag: 'authorization-mode', value, allowed: allModes }));
 }
 
 /** Gates the server acts on; others are refused as upstream refuses unknown ones (VER-5). */
