@@ -2,7 +2,7 @@ import { badRequest } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { updateObject } from '../registry/update.ts';
 import { type PatchOptions, parsePatchOptions } from '../request/options.ts';
-import { applyBody, reportRepeated } from './apply-body.ts';
+import { type ApplyBody, applyBody, reportRepeated } from './apply-body.ts';
 import type { ApiCall } from './call.ts';
 import { Complaints } from './field-validation.ts';
 import { acceptedPatchTypes, type PatchType, patchTypeOf } from './patch-types.ts';
@@ -11,20 +11,30 @@ import { sendEntry } from './respond.ts';
 import { shapeObject } from './shape-object.ts';
 import { authorizeCreate, writeContext } from './write-context.ts';
 
+/** A decoded PATCH request: an apply with its body, or another patch with its bytes. */
+export type AnyPatch = { readonly bytes: Buffer; readonly options: PatchOptions } & (
+  | { readonly type: 'apply'; readonly body: ApplyBody }
+  | { readonly type: Exclude<PatchType, 'apply'> }
+);
+
 /** PATCH: the Content-Type says which kind (PATCH-1 to PATCH-5, SSA-1). */
 export async function patchEndpoint(call: ApiCall): Promise<void> {
+  const patch = await readPatch(call);
+  const { entry, created } = await (patch.type === 'apply'
+    ? applyWrite(call, patch)
+    : patchWrite(call, patch));
+  await sendEntry(call, { status: created ? 201 : 200, entry });
+}
+
+/** Reads a PATCH request; throws 400, 413, 415 and 422 for what is wrong with it by itself. */
+export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   const { context, exchange, target } = call;
   const type = patchTypeOf(exchange.header('content-type'), acceptedPatchTypes(target.def));
-  const options = parsePatchOptions(call.info.query, {
-    dialect: context.dialect,
-    isApply: type === 'apply',
-  });
-  const bytes = await exchange.body(context.limits.bodyBytesMax);
-  const written =
-    type === 'apply'
-      ? await applyWrite(call, { bytes, options })
-      : await patchWrite(call, { type, bytes, options });
-  await sendEntry(call, { status: written.created ? 201 : 200, entry: written.entry });
+  const { dialect, limits } = context;
+  const options = parsePatchOptions(call.info.query, { dialect, isApply: type === 'apply' });
+  const bytes = await exchange.body(limits.bodyBytesMax);
+  if (type !== 'apply') return { type, bytes, options };
+  return { type, bytes, options, body: await applyBody(bytes) };
 }
 
 /** A patch of the current object; without a resourceVersion in it, races are retried (PATCH-4). */
@@ -56,27 +66,33 @@ function shapeApplied(call: ApiCall, live: ApiObject | undefined, merged: ApiObj
   return object;
 }
 
-/** Server-side apply: creates what is absent, merges what is there. */
-async function applyWrite(call: ApiCall, patch: { bytes: Buffer; options: PatchOptions }) {
+/** What an apply makes of the live object, owners included, as often as it is asked. */
+export function applierFor(
+  call: ApiCall,
+  { value, repeated }: ApplyBody,
+  options: PatchOptions,
+): (live: ApiObject | undefined) => ApiObject {
   const { registry } = call.context;
-  const { options } = patch;
-  const { fieldValidation } = options;
-  const { value, repeated } = await applyBody(patch.bytes);
-  const manager = options.fieldManager as string;
   const { target } = call;
-  const { force } = options;
-  return updateObject(registry, {
-    target,
-    context: writeContext(call, options),
-    transform: (live) => {
-      const nowMs = registry.clock.now();
-      const apply = { target, live, patch: value, manager, force, nowMs };
-      const merged = registry.fieldManager.applyPatch(apply);
-      reportRepeated(call, { repeated, fieldValidation });
-      return shapeApplied(call, live, merged);
-    },
+  const { force, fieldValidation } = options;
+  const manager = options.fieldManager as string;
+  return (live) => {
+    const nowMs = registry.clock.now();
+    const apply = { target, live, patch: value, manager, force, nowMs };
+    const merged = registry.fieldManager.applyPatch(apply);
+    reportRepeated(call, { repeated, fieldValidation });
+    return shapeApplied(call, live, merged);
+  };
+}
+
+/** Server-side apply: creates what is absent, merges what is there. */
+function applyWrite(call: ApiCall, patch: { body: ApplyBody; options: PatchOptions }) {
+  return updateObject(call.context.registry, {
+    target: call.target,
+    context: writeContext(call, patch.options),
+    transform: applierFor(call, patch.body, patch.options),
     record: false,
-    onAbsent: 'create',
+    onAbsent: call.target.subresource === '' ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),
   });
 }

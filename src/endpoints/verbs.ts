@@ -20,6 +20,7 @@ import { getEndpoint } from './get.ts';
 import { listEndpoint } from './list.ts';
 import { patchEndpoint } from './patch.ts';
 import { reviewEndpoint } from './reviews.ts';
+import { scaleEndpoint } from './scale.ts';
 import { tokenRequestEndpoint } from './token-request.ts';
 import { updateEndpoint } from './update.ts';
 import { watchEndpoint } from './watch.ts';
@@ -69,6 +70,7 @@ export function verbEndpoint(
     if (found === undefined) throw noSuchPath();
     const allowed: readonly string[] = found.verbs;
     if (!allowed.includes(verb)) return undefined;
+    if (subresource === 'scale') return scaleEndpoint;
     return verb === 'create' ? virtualEndpoints[found.kind?.kind ?? ''] : endpoints[verb];
   }
   if (!fitsPlace(info, def)) return undefined;
