@@ -11,8 +11,9 @@ import type { UserInfo } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
+import type { Encodings } from './encodings.ts';
 import type { Output } from './output.ts';
-import type { ReviewPort } from './reviews.ts';
+import type { ReviewPort } from './review-port.ts';
 
 /** What all endpoints share; made once by `server/`. */
 export interface EndpointContext {
@@ -29,6 +30,7 @@ export interface EndpointContext {
   /** Runs `callback` when the server begins to stop; the handle takes it back. */
   readonly onShutdown: (callback: () => void) => { close(): void };
   readonly compressResponses: boolean;
+  readonly encodings: Encodings;
   /** `host:port` that discovery tells clients. */
   readonly address: string;
   /** What `/version` answers. */

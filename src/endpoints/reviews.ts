@@ -1,5 +1,4 @@
-import type { Attributes, AuthorizationResult } from '../authz/contract.ts';
-import type { RulesForUser } from '../authz/rbac-authorizer.ts';
+import type { Attributes } from '../authz/contract.ts';
 import {
   isObject,
   type JsonObject,
@@ -8,7 +7,6 @@ import {
   member,
   setMember,
 } from '../base/json.ts';
-import type { MaybePromise } from '../base/maybe-promise.ts';
 import { type FieldError, invalid, required } from '../meta/field-error.ts';
 import { badRequest, invalidObject } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
@@ -19,13 +17,6 @@ import type { WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { decodeBody, decodeObject } from './decode-object.ts';
 import { sendValue } from './respond.ts';
-
-/** What reviews ask of authorization. */
-export interface ReviewPort {
-  decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
-  /** Everything a user may do in a namespace, as far as it can be listed. */
-  rulesFor(user: UserInfo, namespace: string): Promise<RulesForUser>;
-}
 
 type Review = (call: ApiCall, object: ApiObject) => Promise<JsonObject> | JsonObject;
 

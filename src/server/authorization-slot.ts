@@ -1,6 +1,6 @@
 import type { Authorization } from '../authz/authorization.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
-import type { ReviewPort } from '../endpoints/reviews.ts';
+import type { ReviewPort } from '../endpoints/review-port.ts';
 
 /** What of authorization is asked behind a request's own gate: by the registry, by reviews. */
 export interface AuthorizationSlot extends EscalationPort, Authorization, ReviewPort {

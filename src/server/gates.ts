@@ -11,7 +11,7 @@ import { alwaysAllow, alwaysDeny, createPrivilegedGroupAuthorizer } from '../aut
 import { createRbacAuthorizer } from '../authz/rbac-authorizer.ts';
 import { policyRule } from '../authz/rules.ts';
 import type { Dialect } from '../dialect.ts';
-import type { ReviewPort } from '../endpoints/reviews.ts';
+import type { ReviewPort } from '../endpoints/review-port.ts';
 import { limitInFlight } from '../flowcontrol/in-flight.ts';
 import type { Gates } from '../pipeline.ts';
 import type { Api } from './api.ts';
