@@ -1,5 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { CborError } from '../codec/cbor/decode.ts';
 import { JsonError } from '../codec/json-error.ts';
+import { ProtobufError } from '../codec/protobuf/wire.ts';
 import { YamlError } from '../codec/yaml-error.ts';
 import { invalid } from '../meta/field-error.ts';
 import { badRequest, invalidObject } from '../meta/status.ts';
@@ -15,7 +17,9 @@ import { shapeObject } from './shape-object.ts';
 /** Reads the request's body and decodes it by its Content-Type; throws 400, 413, 415 (API-9). */
 export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
   const { context, exchange, target } = call;
-  const decode = decoderFor(exchange.header('content-type'));
+  const { dialect, encodings } = context;
+  const served = encodings.of(target.def);
+  const decode = decoderFor(exchange.header('content-type'), { served, dialect });
   const bytes = await exchange.body(context.limits.bodyBytesMax);
   try {
     return { bytes, ...(await decode(bytes)) };
@@ -35,7 +39,11 @@ export async function decodeOptionsBody(
   const { context, exchange } = call;
   const bytes = await exchange.body(context.limits.bodyBytesMax);
   if (bytes.length === 0) return undefined;
-  const decode = decoderFor(exchange.header('content-type'));
+  const { dialect, encodings } = context;
+  const decode = decoderFor(exchange.header('content-type'), {
+    served: encodings.failures,
+    dialect,
+  });
   let value: JsonValue;
   try {
     ({ value } = await decode(bytes));
@@ -54,6 +62,7 @@ export async function decodeOptionsBody(
 /** What a decoder said of a text, as upstream frames it; rethrows what is not a decoder's. */
 function malformed(error: unknown): string {
   if (error instanceof YamlError) return error.message;
+  if (error instanceof ProtobufError || error instanceof CborError) return error.message;
   if (!(error instanceof JsonError)) throw error;
   return `couldn't get version/kind; json parse error: ${error.message}`;
 }

@@ -19,7 +19,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   checkShape(info, found.def);
   const run = verbEndpoint(info, found);
   if (run === undefined) throw methodNotAllowedOnPath();
-  const output = negotiateOutput(exchange, info);
+  const output = negotiateOutput(exchange, info, context.encodings.of(found.def));
   const warnings: string[] = [];
   warnIfDeprecated(found.version, warnings);
   const call: ApiCall = {

@@ -20,7 +20,10 @@ export async function answerFailure(failure: {
   const auditId = baseHeaders['audit-id'];
   const error = statusErrorOf({ context, auditId, error: failure.error });
   try {
-    await sendFailure({ exchange, baseHeaders, output: negotiateFailure(exchange) }, error);
+    await sendFailure(
+      { exchange, baseHeaders, output: negotiateFailure(exchange, context.encodings) },
+      error,
+    );
   } catch (cause) {
     context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
   }

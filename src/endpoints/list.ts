@@ -8,6 +8,7 @@ import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
 import { sendBody } from './compression.ts';
 import { encodeBytes } from './output.ts';
+import { protobufList } from './protobuf-bytes.ts';
 import { answerHeaders } from './respond.ts';
 import { transformFor } from './transform.ts';
 
@@ -28,9 +29,14 @@ export async function listEndpoint(call: ApiCall, options: ListOptions): Promise
     continueToken: options.continueToken,
     filter,
   });
-  const headers = answerHeaders(call, call.output.mediaType);
+  const { encoding, pretty } = call.output;
+  const headers = answerHeaders(call, encoding.mediaType);
   const pieces = transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
-  const plain = call.output.mediaType === 'application/json' && !call.output.pretty;
+  if (encoding.form === 'protobuf' && transform === undefined) {
+    const body = protobufList(call, result, listMetadata(result));
+    return sendBody(call, { status: 200, headers, body });
+  }
+  const plain = encoding.form === 'json' && !pretty;
   const body = plain ? pieces : await encodeBytes(call.output, Buffer.concat([...pieces]));
   sendBody(call, { status: 200, headers, body });
 }

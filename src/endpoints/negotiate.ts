@@ -1,20 +1,15 @@
 import type { Exchange } from '../base/exchange.ts';
-import {
-  covers,
-  type EncodingDescriptor,
-  type MediaRange,
-  parseAccept,
-} from '../codec/negotiation.ts';
+import { covers, type MediaRange, parseAccept } from '../codec/negotiation.ts';
 import { acceptedDiscoveryGroups, acceptedMetaGroups } from '../dialect.ts';
 import { notAcceptable } from '../meta/status.ts';
 import type { RequestInfo } from '../request/request-info.ts';
-import { mediaTypes, servedEncodings } from './encodings.ts';
+import { type Encodings, mediaTypes, type ServedEncoding } from './encodings.ts';
 import { jsonOutput, type Output } from './output.ts';
 
 /** What a request's place allows: a watch wants encodings that stream, documents no `as=`. */
 type Place = 'resource' | 'watch' | 'document';
 
-type Choice = Pick<Output, 'mediaType' | 'pretty' | 'as' | 'version'>;
+type Choice = Output;
 
 const plainChoice: Choice = jsonOutput;
 const transforms = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'] as const;
@@ -22,28 +17,38 @@ const metaVersions = ['v1', 'v1beta1'] as const;
 
 /** Clients send few different headers, so each is read once; emptied when somebody sends many. */
 const memoMax = 500;
-const memos: Record<Place, Map<string, Choice | undefined>> = {
-  resource: new Map(),
-  watch: new Map(),
-  document: new Map(),
-};
+type Memo = Record<Place, Map<string, Choice | undefined>>;
+const memos = new WeakMap<readonly ServedEncoding[], Memo>();
+
+function memoOf(served: readonly ServedEncoding[]): Memo {
+  let memo = memos.get(served);
+  if (memo === undefined) {
+    memo = { resource: new Map(), watch: new Map(), document: new Map() };
+    memos.set(served, memo);
+  }
+  return memo;
+}
 
 /**
  * The encoding of an answer, from `Accept`, `pretty` and the User-Agent (CODEC-1, CODEC-2). A clause
  * that asks for something not served is passed over for the next. Throws 406.
  */
-export function negotiateOutput(exchange: Exchange, info: RequestInfo): Output {
+export function negotiateOutput(
+  exchange: Exchange,
+  info: RequestInfo,
+  served: readonly ServedEncoding[],
+): Output {
   const place = placeOf(info);
-  const choice = chosen(exchange.header('accept'), place);
+  const choice = chosen(exchange.header('accept'), place, served);
   if (choice === undefined) {
-    throw notAcceptable(mediaTypes(servedEncodings, place === 'watch'));
+    throw notAcceptable(mediaTypes(served, place === 'watch'));
   }
   return withPretty(choice, isPretty(exchange, info.query));
 }
 
 /** The encoding of a failure: plain JSON where the header asks for nothing that a Status comes in. */
-export function negotiateFailure(exchange: Exchange): Output {
-  const choice = chosen(exchange.header('accept'), 'document') ?? plainChoice;
+export function negotiateFailure(exchange: Exchange, { failures }: Encodings): Output {
+  const choice = chosen(exchange.header('accept'), 'document', failures) ?? plainChoice;
   const at = exchange.url.indexOf('?');
   const query = at < 0 ? '' : exchange.url.slice(at + 1);
   const hasPretty = query.includes('pretty');
@@ -59,19 +64,27 @@ function placeOf(info: RequestInfo): Place {
   return info.verb === 'watch' ? 'watch' : 'resource';
 }
 
-function chosen(header: string | undefined, place: Place): Choice | undefined {
+function chosen(
+  header: string | undefined,
+  place: Place,
+  served: readonly ServedEncoding[],
+): Choice | undefined {
   if (header === undefined || header === '') return plainChoice;
-  const memo = memos[place];
+  const memo = memoOf(served)[place];
   if (memo.has(header)) return memo.get(header);
   if (memo.size >= memoMax) memo.clear();
-  const choice = choose(parseAccept(header), place);
+  const choice = choose(parseAccept(header), place, served);
   memo.set(header, choice);
   return choice;
 }
 
-function choose(ranges: readonly MediaRange[], place: Place): Choice | undefined {
+function choose(
+  ranges: readonly MediaRange[],
+  place: Place,
+  served: readonly ServedEncoding[],
+): Choice | undefined {
   for (const range of ranges) {
-    for (const encoding of servedEncodings) {
+    for (const encoding of served) {
       if (!covers(range, encoding)) continue;
       const choice = choiceOf(range, encoding, place);
       if (choice === undefined) continue;
@@ -84,7 +97,7 @@ function choose(ranges: readonly MediaRange[], place: Place): Choice | undefined
 
 function choiceOf(
   { parameters }: MediaRange,
-  encoding: EncodingDescriptor,
+  encoding: ServedEncoding,
   place: Place,
 ): Choice | undefined {
   const stream = parameters.get('stream') ?? '';
@@ -92,7 +105,7 @@ function choiceOf(
   const serverVersion = parameters.get('sv') ?? '';
   if (serverVersion !== '' && serverVersion !== 'v1') return undefined;
   const base = {
-    mediaType: encoding.mediaType as Output['mediaType'],
+    encoding,
     pretty: parameters.get('pretty') === '1',
   };
   const isTransform = ['as', 'g', 'v'].some((name) => parameters.has(name));
@@ -124,10 +137,13 @@ export interface AggregatedForm {
 }
 
 /** The aggregated form, when any clause of `Accept` asks for it; undefined: plain discovery. */
-export function aggregatedFormOf(accept: string | undefined): AggregatedForm | undefined {
+export function aggregatedFormOf(
+  accept: string | undefined,
+  served: readonly ServedEncoding[],
+): AggregatedForm | undefined {
   if (accept === undefined || !accept.includes('APIGroupDiscoveryList')) return undefined;
   for (const range of parseAccept(accept)) {
-    if (!servedEncodings.some((one) => covers(range, one))) continue;
+    if (!served.some((one) => covers(range, one))) continue;
     const form = formOf(range);
     if (form !== undefined) return form;
   }

@@ -33,13 +33,17 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
   const value = documentAt(admitted);
   if (value === undefined) throw noSuchPath();
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
-  const aggregated = aggregatedFormOf(exchange.header('accept'));
+  const aggregated = aggregatedFormOf(exchange.header('accept'), context.encodings.documents);
   const part = aggregatedParts.get(info.path.replace(/\/$/, ''));
   if (part !== undefined && aggregated !== undefined) {
     return sendAggregated(admitted, { ...aggregated, part });
   }
   await sendValue(
-    { ...admitted, warnings: [], output: negotiateOutput(exchange, info) },
+    {
+      ...admitted,
+      warnings: [],
+      output: negotiateOutput(exchange, info, context.encodings.documents),
+    },
     { status: 200, value },
   );
 }

@@ -1,10 +1,11 @@
 import type { JsonValue } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { decodeJson, encodeJson } from '../codec/json.ts';
+import { jsonEncoding, type ServedEncoding } from './encodings.ts';
 
 /** The encoding an answer is written in, as negotiated from `Accept`. */
 export interface Output {
-  readonly mediaType: 'application/json' | 'application/yaml';
+  readonly encoding: ServedEncoding;
   readonly pretty: boolean;
   /** A transformation asked for with `as=`; none for the object itself. */
   readonly as: 'none' | 'Table' | 'PartialObjectMetadata' | 'PartialObjectMetadataList';
@@ -14,7 +15,7 @@ export interface Output {
 
 /** Plain JSON, for answers before or outside negotiation. */
 export const jsonOutput: Output = {
-  mediaType: 'application/json',
+  encoding: jsonEncoding,
   pretty: false,
   as: 'none',
   version: 'v1',
@@ -22,13 +23,13 @@ export const jsonOutput: Output = {
 
 /** Encodes a decoded value. */
 export function encodeValue(output: Output, value: JsonValue): MaybePromise<Buffer> {
-  if (output.mediaType === 'application/yaml') return yamlBytes(value);
-  return output.pretty ? prettyJson(value) : encodeJson(value);
+  const { encoding, pretty } = output;
+  return encoding.form === 'json' && pretty ? prettyJson(value) : encoding.encode(value);
 }
 
 /** Encodes what is already JSON bytes: as it is when the answer is compact JSON. */
 export function encodeBytes(output: Output, json: Buffer): MaybePromise<Buffer> {
-  if (output.mediaType === 'application/json' && !output.pretty) return json;
+  if (output.encoding.form === 'json' && !output.pretty) return json;
   return encodeValue(output, decodeJson(json).value);
 }
 
@@ -68,10 +69,4 @@ function indentJson(compact: string): string {
     else out += character;
   }
   return out;
-}
-
-/** The YAML library is loaded by the first who asks for YAML. */
-async function yamlBytes(value: JsonValue): Promise<Buffer> {
-  const { encodeYaml } = await import('../codec/yaml.ts');
-  return Buffer.from(encodeYaml(value));
 }

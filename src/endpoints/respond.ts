@@ -6,6 +6,7 @@ import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { sendBody } from './compression.ts';
 import { encodeBytes, encodeValue, type Output } from './output.ts';
+import { protobufObject } from './protobuf-bytes.ts';
 import { transformFor } from './transform.ts';
 
 /** Headers of an API answer: upstream's cache rule, the request's id, its warnings. */
@@ -41,9 +42,14 @@ export async function sendEntry(
 ): Promise<void> {
   const { def, version } = call.target;
   const transform = transformFor(call, 'object');
-  const json = transform?.entry(answer.entry) ?? jsonIn(def, version, answer.entry);
-  const body = await encodeBytes(call.output, json);
-  const headers = answerHeaders(call, call.output.mediaType);
+  const isProtobuf = call.output.encoding.form === 'protobuf' && transform === undefined;
+  const body = isProtobuf
+    ? protobufObject(call, answer.entry)
+    : await encodeBytes(
+        call.output,
+        transform?.entry(answer.entry) ?? jsonIn(def, version, answer.entry),
+      );
+  const headers = answerHeaders(call, call.output.encoding.mediaType);
   sendBody(call, { status: answer.status, headers, body });
 }
 
@@ -53,7 +59,7 @@ export async function sendValue(
   answer: { status: number; value: JsonObject },
 ): Promise<void> {
   const body = await encodeValue(call.output, answer.value);
-  const headers = answerHeaders(call, call.output.mediaType);
+  const headers = answerHeaders(call, call.output.encoding.mediaType);
   call.exchange.send({ status: answer.status, headers, body });
 }
 
@@ -65,7 +71,7 @@ export async function sendFailure(
   const body = await encodeValue(call.output, error.status as unknown as JsonObject);
   const headers: Record<string, string> = {
     ...call.baseHeaders,
-    'content-type': call.output.mediaType,
+    'content-type': call.output.encoding.mediaType,
   };
   const retryAfter = error.status.details?.retryAfterSeconds;
   if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter);

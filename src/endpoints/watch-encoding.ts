@@ -1,10 +1,14 @@
-import { encodeJson } from '../codec/json.ts';
+import type { JsonObject } from '../base/json.ts';
+import { encodeCbor } from '../codec/cbor/encode.ts';
+import { decodeJson, encodeJson } from '../codec/json.ts';
+import { watchFrame } from '../codec/protobuf/envelope.ts';
 import type { StatusError } from '../meta/status.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { jsonIn } from '../registry/object-codec.ts';
-import type { EventEncoder } from '../watchcache/contract.ts';
+import type { Entry, EventEncoder, WatchEventType } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
-import { transformFor } from './transform.ts';
+import { protobufObject } from './protobuf-bytes.ts';
+import { type Transform, transformFor } from './transform.ts';
 
 /** How a watch is written: the shared encoder of events, and the frame of a failure. */
 export interface WatchEncoding {
@@ -20,38 +24,71 @@ const heads = {
 };
 const tail = Buffer.from('}\n');
 
-/** The encoding of this request's watch; encoders of one key are interchangeable (WATCH-1). */
+/** How one encoding writes a frame, from an entry or from an object that is none. */
+interface Framing {
+  entry(type: WatchEventType, entry: Entry): Buffer;
+  object(type: string, object: JsonObject): Buffer;
+}
+
+/** The encoding of this request's watch; encoders of one key are interchangeable (WATCH-1, WATCH-9). */
 export function watchEncoding(call: ApiCall): WatchEncoding {
   const { def, version } = call.target;
+  const { encoding } = call.output;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
   const annotation = call.context.dialect.groupLabel('initial-events-end');
   const transform = transformFor(call, 'object');
+  const framing = framingOf(call, transform);
   const encoder: EventEncoder = {
-    key: `json;${apiVersion};${transform?.key ?? ''}`,
-    frame: (type, entry) => {
-      const json = transform?.entry(entry) ?? jsonIn(def, version, entry);
-      return Buffer.concat([heads[type], json, tail]);
-    },
+    key: `${encoding.form};${apiVersion};${transform?.key ?? ''}`,
+    frame: framing.entry,
     bookmark(revision, { initialEventsEnd }) {
       const metadata = {
         resourceVersion: String(revision),
         ...(initialEventsEnd ? { annotations: { [annotation]: 'true' } } : {}),
       };
       const object = { kind: def.kind, apiVersion, metadata };
-      return frameOf('BOOKMARK', transform?.object(object) ?? object);
+      return framing.object('BOOKMARK', transform?.object(object) ?? object);
     },
   };
   return {
-    contentType: 'application/json',
+    contentType: encoding.watchType,
     encoder,
-    errorFrame: (error) => frameOf('ERROR', error.status),
+    errorFrame: (error) => framing.object('ERROR', { ...error.status } as unknown as JsonObject),
   };
 }
 
-function frameOf(type: string, object: object): Buffer {
-  return Buffer.concat([
-    Buffer.from(`{"type":"${type}","object":`),
-    encodeJson({ ...object }),
-    tail,
-  ]);
+function framingOf(call: ApiCall, transform: Transform | undefined): Framing {
+  const { def, version } = call.target;
+  const jsonOf = (entry: Entry) => transform?.entry(entry) ?? jsonIn(def, version, entry);
+  switch (call.output.encoding.form) {
+    case 'protobuf':
+      return protobufFraming(call, transform);
+    case 'cbor':
+      return {
+        entry: (type, entry) => encodeCbor({ type, object: decodeJson(jsonOf(entry)).value }),
+        object: (type, object) => encodeCbor({ type, object }),
+      };
+    default:
+      return {
+        entry: (type, entry) => Buffer.concat([heads[type], jsonOf(entry), tail]),
+        object: jsonFrame,
+      };
+  }
+}
+
+function protobufFraming(call: ApiCall, transform: Transform | undefined): Framing {
+  const { encoding } = call.output;
+  const object = (type: string, value: JsonObject) =>
+    watchFrame(type, encoding.encode(value) as Buffer);
+  return {
+    object,
+    entry: (type, entry) =>
+      transform === undefined
+        ? watchFrame(type, protobufObject(call, entry))
+        : object(type, decodeJson(transform.entry(entry)).value as JsonObject),
+  };
+}
+
+function jsonFrame(type: string, object: JsonObject): Buffer {
+  return Buffer.concat([Buffer.from(`{"type":"${type}","object":`), encodeJson(object), tail]);
 }

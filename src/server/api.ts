@@ -10,17 +10,20 @@ import { startCustomKinds } from '../controllers/custom-kinds.ts';
 import { createInside } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
 import type { EndpointContext } from '../endpoints/call.ts';
+import { createEncodings } from '../endpoints/encodings.ts';
 import {
   cleanupFinalizerName,
   customKindDeps,
 } from '../kinds/apiextensions/custom-resource-definition.ts';
 import { builtinKinds } from '../kinds/index.ts';
 import type { UserInfo } from '../meta/types.ts';
+import { createCachePool } from '../registry/cache-pool.ts';
 import { indexOf, reshapeStored } from '../registry/object-codec.ts';
-import { createCachePool, groupResourceOf, type Registry } from '../registry/registry.ts';
+import { groupResourceOf, type Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Store } from '../storage/contract.ts';
 import { mappedStore } from '../storage/mapped-store.ts';
+import { EntryHint } from '../watchcache/contract.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { type AuthorizationSlot, createAuthorizationSlot } from './authorization-slot.ts';
 import type { ServerConfig } from './config.ts';
@@ -84,6 +87,7 @@ export function createApi(options: {
     logger: config.logger,
     limits: config.limits,
     compressResponses: config.compressResponses,
+    encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
     address: addressOf(config),
     version: versionDocument(),
     reviews: authorization,
@@ -162,7 +166,10 @@ function createRegistry(options: {
 function storeFor(def: ResourceDef, store: Store): Store {
   return def.custom === undefined
     ? store
-    : mappedStore(store, (value) => reshapeStored(def, value));
+    : mappedStore(store, {
+        read: (value) => reshapeStored(def, value),
+        isRead: (hint) => hint instanceof EntryHint && hint.form === def.storage,
+      });
 }
 
 function definitionsDef(catalogue: Catalogue, dialect: Dialect): ResourceDef {

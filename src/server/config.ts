@@ -56,6 +56,8 @@ export interface ServerConfig {
   readonly livezGracePeriodMs: number;
   readonly shutdownDelayMs: number;
   readonly compressResponses: boolean;
+  /** CBOR bodies and answers (gate CBORServingAndStorage); off when absent. */
+  readonly cborServed?: boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }

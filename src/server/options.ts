@@ -60,6 +60,7 @@ function configOf(values: Values): ServerOptions['config'] {
     livezGracePeriodMs: values['livez-grace-period'],
     shutdownDelayMs: values['shutdown-delay-duration'],
     compressResponses: gates.get('APIResponseCompression') ?? true,
+    cborServed: gates.get('CBORServingAndStorage') ?? false,
   };
 }
 
@@ -117,7 +118,7 @@ function authorizationModes(given: readonly string[]): readonly AuthorizationMod
 }
 
 /** Gates the server acts on; others are refused as upstream refuses unknown ones (VER-5). */
-const knownGates = new Set(['APIResponseCompression']);
+const knownGates = new Set(['APIResponseCompression', 'CBORServingAndStorage']);
 
 function featureGates(pairs: ReadonlyMap<string, string>): ReadonlyMap<string, boolean> {
   const gates = new Map<string, boolean>();

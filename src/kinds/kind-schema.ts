@@ -1,0 +1,44 @@
+import type { Dialect } from '../dialect.ts';
+import type { Schema } from '../engines/schema/schema.ts';
+import { parseApiVersion } from '../meta/types.ts';
+import { structFacts } from './facts.ts';
+import { groupStems } from './gen/index.ts';
+import { schemaOf } from './schema-of.ts';
+
+const directories = new WeakMap<Dialect, ReadonlyMap<string, string>>();
+
+/** Kinds of the `meta` group that any apiVersion may name: options, answers, lists of metadata. */
+const metaKinds = new Set([
+  'Status',
+  'DeleteOptions',
+  'CreateOptions',
+  'UpdateOptions',
+  'PatchOptions',
+]);
+
+/**
+ * The schema of a built-in kind as an encoder meets it, by the apiVersion and kind in its envelope;
+ * undefined for custom kinds and for those without a table, which have no protobuf form.
+ */
+export function schemaOfKind(
+  dialect: Dialect,
+  type: { readonly apiVersion: string; readonly kind: string },
+): Schema | undefined {
+  if (metaKinds.has(type.kind)) return schemaOf(`meta.v1.${type.kind}`);
+  const parsed = parseApiVersion(type.apiVersion);
+  const directory = parsed === undefined ? undefined : directoriesOf(dialect).get(parsed.group);
+  if (parsed === undefined || directory === undefined) return undefined;
+  const typeName = `${directory}.${parsed.version}.${type.kind}`;
+  return structFacts(typeName) === undefined ? undefined : schemaOf(typeName);
+}
+
+/** Directories of the tables by full group name. */
+function directoriesOf(dialect: Dialect): ReadonlyMap<string, string> {
+  const known = directories.get(dialect);
+  if (known !== undefined) return known;
+  const made = new Map(
+    Object.entries(groupStems).map(([directory, stem]) => [dialect.group(stem), directory]),
+  );
+  directories.set(dialect, made);
+  return made;
+}

@@ -1,0 +1,260 @@
+import http2 from 'node:http2';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../src/base/json.ts';
+import { decodeCbor } from '../src/codec/cbor/decode.ts';
+import { encodeCbor } from '../src/codec/cbor/encode.ts';
+import { decodeMessage, encodeEnvelope, openEnvelope } from '../src/codec/protobuf/envelope.ts';
+import { WireReader } from '../src/codec/protobuf/wire.ts';
+import { decodeTyped } from '../src/engines/schema/decode-typed.ts';
+import { schemaOf } from '../src/kinds/schema-of.ts';
+import {
+  adminToken,
+  configMap,
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from './harness.ts';
+
+const protobuf = 'application/vnd.svc.protobuf';
+const cbor = 'application/cbor';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ cborServed: true });
+  await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', widgets);
+  await eventually(async () => (await server.get('/apis/example.com/v1/widgets')).status === 200);
+});
+afterAll(() => server.stop());
+
+const widgets = {
+  apiVersion: 'apiextensions.svc.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'widgets.example.com' },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'widgets', kind: 'Widget' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+        },
+      },
+    ],
+  },
+};
+
+interface RawAnswer {
+  readonly status: number;
+  readonly type: string;
+  readonly bytes: Buffer;
+}
+
+/** A request whose answer is bytes; a watch is cut off once `enough` of it has come. */
+function raw(
+  call: { method?: string; path: string; accept: string; type?: string; body?: Buffer },
+  enough: (bytes: Buffer) => boolean = () => false,
+): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    const session = http2.connect(server.url, { rejectUnauthorized: false });
+    const stream = session.request({
+      ':method': call.method ?? 'GET',
+      ':path': call.path,
+      authorization: `Bearer ${adminToken}`,
+      accept: call.accept,
+      ...(call.type === undefined ? {} : { 'content-type': call.type }),
+    });
+    let status = 0;
+    let type = '';
+    let bytes: Buffer = Buffer.alloc(0);
+    const done = () => {
+      session.destroy();
+      resolve({ status, type, bytes });
+    };
+    stream.on('response', (headers) => {
+      status = Number(headers[':status']);
+      type = String(headers['content-type']);
+    });
+    stream.on('data', (chunk: Buffer) => {
+      bytes = Buffer.concat([bytes, chunk]);
+      if (enough(bytes)) done();
+    });
+    stream.on('end', done);
+    stream.on('error', reject);
+    stream.end(call.body);
+  });
+}
+
+function openAs(typeName: string, body: Buffer) {
+  const { apiVersion, kind, raw: message } = openEnvelope(body);
+  const schema = schemaOf(typeName);
+  return decodeTyped(schema)({ ...decodeMessage(schema, message), apiVersion, kind });
+}
+
+describe('protobuf', () => {
+  test('CODEC-3: an object goes in and comes back as protobuf, and is the same in JSON', async () => {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+    const object = configMap('a', { binaryData: { b: 'AAH/' } });
+    const body = encodeEnvelope(schemaOf('core.v1.ConfigMap'), object);
+    const made = await raw({ method: 'POST', path, accept: protobuf, type: protobuf, body });
+    expect(made).toMatchObject({ status: 201, type: protobuf });
+    const inJson = (await server.get(`${path}/a`)).body;
+    expect(inJson).toMatchObject({ data: { a: '1' }, binaryData: { b: 'AAH/' } });
+    expect(openAs('core.v1.ConfigMap', made.bytes)).toEqual(inJson);
+    const again = await raw({ path: `${path}/a`, accept: protobuf });
+    expect(again.bytes.equals(made.bytes)).toBe(true);
+  });
+
+  test('CODEC-3: a list comes as protobuf, and a body in JSON may be answered in it', async () => {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+    for (const name of ['a', 'b']) {
+      const body = Buffer.from(JSON.stringify(configMap(name)));
+      const type = 'application/json';
+      const made = await raw({ method: 'POST', path, accept: protobuf, type, body });
+      expect(made).toMatchObject({ status: 201, type: protobuf });
+    }
+    const list = await raw({ path, accept: protobuf });
+    expect(list).toMatchObject({ status: 200, type: protobuf });
+    const decoded = openAs('core.v1.ConfigMapList', list.bytes);
+    const inJson = (await server.get(path)).body;
+    expect(decoded.kind).toBe('ConfigMapList');
+    expect(decoded.metadata).toEqual(inJson.metadata);
+    const bare = inJson.items.map(
+      ({ apiVersion, kind, ...rest }: { [name: string]: unknown }) => rest,
+    );
+    expect(decoded.items).toEqual(bare);
+  });
+
+  test('CODEC-3, WATCH-9: a watch is a stream of frames, each with its length ahead', async () => {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+    await server.post(path, configMap('a'));
+    const accept = `${protobuf};stream=watch`;
+    const isWhole = (bytes: Buffer) =>
+      bytes.length >= 4 && bytes.length >= 4 + bytes.readUInt32BE();
+    const answer = await raw({ path: `${path}?watch=1`, accept }, isWhole);
+    expect(answer).toMatchObject({ status: 200, type: accept });
+    const event = new WireReader(answer.bytes, 4, 4 + answer.bytes.readUInt32BE());
+    expect(event.key()).toEqual({ number: 1, wireType: 2 });
+    expect(event.bytes().toString()).toBe('ADDED');
+    event.key();
+    const extension = new WireReader(event.bytes());
+    extension.key();
+    expect(openAs('core.v1.ConfigMap', extension.bytes())).toEqual(
+      (await server.get(`${path}/a`)).body,
+    );
+  });
+
+  test('CODEC-3: failures come as a Status in protobuf', async () => {
+    const answer = await raw({
+      path: '/api/v1/namespaces/default/configmaps/none',
+      accept: protobuf,
+    });
+    expect(answer).toMatchObject({ status: 404, type: protobuf });
+    const status = openAs('meta.v1.Status', answer.bytes);
+    expect(status).toMatchObject({ reason: 'NotFound', code: 404, status: 'Failure' });
+  });
+
+  test('CODEC-3: custom kinds have no protobuf: 406, 415, and JSON where Accept lists it too', async () => {
+    const path = '/apis/example.com/v1/namespaces/default/widgets';
+    const refused = await server.get(path, { accept: protobuf });
+    expect(refused.status).toBe(406);
+    const both = await server.get(path, { accept: `${protobuf}, application/json` });
+    expect(both).toMatchObject({ status: 200, body: { kind: 'WidgetList' } });
+    const posted = await server.request('POST', path, {
+      body: Buffer.from('k8s\0'),
+      type: protobuf,
+    });
+    expect(posted.status).toBe(415);
+  });
+
+  test('CODEC-3: a body that is no protobuf is 400', async () => {
+    const path = '/api/v1/namespaces/default/configmaps';
+    for (const body of [Buffer.from('{}'), Buffer.from('k8s\0\xff', 'latin1'), Buffer.alloc(0)]) {
+      const answer = await server.request('POST', path, { body, type: protobuf });
+      expect(answer.status, body.toString('hex')).toBe(400);
+      expect(answer.body.reason).toBe('BadRequest');
+    }
+  });
+
+  test('CODEC-8: 64-bit integers and microseconds survive every encoding', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/apis/coordination.svc.io/v1/namespaces/${namespace}/leases`;
+    const renewTime = '2024-05-06T07:08:09.123456Z';
+    const spec = { leaseDurationSeconds: 2147483647, renewTime };
+    const lease = {
+      apiVersion: 'coordination.svc.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'l' },
+      spec,
+    };
+    expect((await server.post(path, lease)).status).toBe(201);
+    const answer = await raw({ path: `${path}/l`, accept: protobuf });
+    expect(openAs('coordination.v1.Lease', answer.bytes).spec).toEqual(spec);
+    const inCbor = await raw({ path: `${path}/l`, accept: cbor });
+    expect(decodeCbor(inCbor.bytes)).toMatchObject({ spec });
+  });
+});
+
+describe('CBOR', () => {
+  test('CODEC-4: built-in and custom objects go in and come back as CBOR', async () => {
+    const namespace = await freshNamespace(server);
+    const kinds = [
+      [`/api/v1/namespaces/${namespace}/configmaps`, configMap('c')],
+      [
+        `/apis/example.com/v1/namespaces/${namespace}/widgets`,
+        {
+          apiVersion: 'example.com/v1',
+          kind: 'Widget',
+          metadata: { name: 'c' },
+          spec: { big: 9007199254740993n, list: [1.5, null, true] },
+        },
+      ],
+    ] as const;
+    for (const [path, object] of kinds) {
+      const body = encodeCbor(object as JsonObject);
+      const made = await raw({ method: 'POST', path, accept: cbor, type: cbor, body });
+      expect(made, path).toMatchObject({ status: 201, type: cbor });
+      expect(decodeCbor(made.bytes)).toMatchObject(object);
+      const list = decodeCbor((await raw({ path, accept: cbor })).bytes);
+      expect(list).toMatchObject({ items: [object] });
+    }
+  });
+
+  test('CODEC-4, WATCH-9: a watch is a sequence of CBOR items', async () => {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+    await server.post(path, configMap('a'));
+    const answer = await raw(
+      { path: `${path}?watch=1`, accept: cbor },
+      (bytes) => bytes.length > 0,
+    );
+    expect(answer).toMatchObject({ status: 200, type: 'application/cbor-seq' });
+    expect(decodeCbor(answer.bytes)).toMatchObject({
+      type: 'ADDED',
+      object: { metadata: { name: 'a' } },
+    });
+  });
+
+  test('CODEC-4: what CBOR says twice, or JSON cannot say, is 400', async () => {
+    const path = '/api/v1/namespaces/default/configmaps';
+    for (const hex of ['a2616101616102', 'f97e00', 'ff', '9b00ffffffffffffff']) {
+      const body = Buffer.from(hex, 'hex');
+      expect((await server.request('POST', path, { body, type: cbor })).status, hex).toBe(400);
+    }
+  });
+
+  test('CODEC-4: without the gate CBOR is 406 and 415', async () => {
+    const plain = await startTestServer();
+    try {
+      const path = '/api/v1/namespaces/default/configmaps';
+      expect((await plain.get(path, { accept: cbor })).status).toBe(406);
+      const body = encodeCbor(configMap('x'));
+      expect((await plain.request('POST', path, { body, type: cbor })).status).toBe(415);
+    } finally {
+      await plain.stop();
+    }
+  });
+});
