@@ -1,17 +1,6 @@
-import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import protobuf from 'protobufjs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  adminToken,
-  eventually,
-  freshNamespace,
-  type Loose,
-  startTestServer,
-  type TestServer,
-} from './harness.ts';
+import { adminToken, eventually, type Loose, startTestServer, type TestServer } from './harness.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -248,6 +237,45 @@ describe('the index and the documents of OpenAPI 3', () => {
 });
 
 describe('what documents say', () => {
+  test.each([
+    'application/com.github.proto-openapi.spec.v3@v1.0+protobuf',
+    'application/com.github.proto-openapi.spec.v3.v1.0+protobuf',
+  ])('API-12: %s holds the same as JSON', async (accept) => {
+    const json = await server.get('/openapi/v3/api/v1');
+    const answer = await raw('/openapi/v3/api/v1', accept);
+    expect(answer.type).toBe('application/com.github.proto-openapi.spec.v3.v1.0+protobuf');
+    expect(answer.etag).toBe(json.headers['etag']);
+    const read = protobuf
+      .parse(protoV3Text)
+      .root.lookupType('Document')
+      .decode(answer.bytes) as unknown as Loose;
+    expect(read.openapi).toBe('3.0.0');
+    expect(read.paths.path.map((one: Loose) => one.name)).toEqual(Object.keys(json.body.paths));
+    const schemas = new Map<string, Loose>(
+      read.components.schemas.named.map((one: Loose) => [one.name, one.value.schema]),
+    );
+    const { schemas: written } = json.body.components;
+    expect([...schemas.keys()]).toEqual(Object.keys(written));
+    const properties = new Map<string, Loose>(
+      schemas
+        .get(`${core}ContainerPort`)
+        .properties.named.map((one: Loose) => [one.name, one.value.schema]),
+    );
+    expect([...properties.keys()]).toEqual(Object.keys(written[`${core}ContainerPort`].properties));
+    const protocol = properties.get('protocol');
+    expect([protocol.type, protocol.standard.string]).toEqual(['string', 'TCP']);
+    const pod = schemas.get(`${core}Pod`);
+    const metadata = pod.properties.named.find((one: Loose) => one.name === 'metadata');
+    expect(metadata.value.schema.allOf[0].reference.ref).toBe(
+      `#/components/schemas/${meta}ObjectMeta`,
+    );
+    const [kind] = pod.extension.map((one: Loose) => [one.name, JSON.parse(one.value.yaml)]);
+    expect(kind).toEqual([
+      'x-kubernetes-group-version-kind',
+      [{ group: '', version: 'v1', kind: 'Pod' }],
+    ]);
+  });
+
   test('API-12: every reference has its definition, every operation an id of its own', async () => {
     for (const name of Object.keys(await index())) {
       const document = await part(name);
@@ -530,6 +558,23 @@ message Schema {
   repeated NamedAny extension = 31;
 }`;
 
+const protoV3Text = `syntax = "proto3";
+message Any { string yaml = 2; }
+message NamedAny { string name = 1; Any value = 2; }
+message Document { string openapi = 1; Paths paths = 4; Components components = 5; }
+message Paths { repeated NamedPathItem path = 1; }
+message NamedPathItem { string name = 1; }
+message Components { Schemas schemas = 1; }
+message Schemas { repeated NamedSchema named = 1; }
+message NamedSchema { string name = 1; SchemaOrReference value = 2; }
+message SchemaOrReference { Schema schema = 1; Reference reference = 2; }
+message Reference { string ref = 1; }
+message DefaultType { double number = 1; bool boolean = 2; string string = 3; }
+message Schema {
+  string type = 25; repeated SchemaOrReference allOf = 26; Schemas properties = 31;
+  DefaultType standard = 33; repeated NamedAny extension = 36;
+}`;
+
 async function raw(path: string, accept: string) {
   const { get } = await import('node:https');
   return new Promise<{ bytes: Buffer; type: string; etag: string }>((resolve, reject) => {
@@ -648,103 +693,5 @@ describe('custom kinds', () => {
       $ref: '#/definitions/com.example.older.v1.CronTab',
     });
     await server.remove(path);
-  });
-});
-
-const kubectlPath = ['/usr/bin/kubectl', '/usr/local/bin/kubectl'].find((path) => existsSync(path));
-
-describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
-  let directory: string;
-  let namespace: string;
-
-  beforeAll(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kubectl-'));
-    namespace = await freshNamespace(server);
-    const config = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [{ name: 'c', cluster: { server: server.url, 'insecure-skip-tls-verify': true } }],
-      users: [{ name: 'u', user: { token: adminToken } }],
-      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u', namespace } }],
-      'current-context': 'x',
-    };
-    writeFileSync(join(directory, 'config'), JSON.stringify(config));
-  });
-  afterAll(() => rmSync(directory, { recursive: true, force: true }));
-
-  function kubectl(args: readonly string[], input?: Loose) {
-    return new Promise<{ code: number; out: string; err: string }>((resolve) => {
-      const env = { HOME: directory, KUBECONFIG: join(directory, 'config'), PATH: '/usr/bin:/bin' };
-      const options = { env, timeout: 30_000 };
-      const child = execFile(kubectlPath ?? '', [...args], options, (error, out, err) => {
-        resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
-      });
-      child.stdin?.end(input === undefined ? '' : JSON.stringify(input));
-    });
-  }
-
-  const deployment = (name: string, spec: Loose = {}) => ({
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name },
-    spec: {
-      selector: { matchLabels: { app: name } },
-      template: {
-        metadata: { labels: { app: name } },
-        spec: { containers: [{ name: 'main', image: 'example.com/main:1' }] },
-      },
-      ...spec,
-    },
-  });
-
-  test('API-12: create, apply and apply on the server find what they look for', async () => {
-    const created = await kubectl(['create', '-f', '-'], deployment('one'));
-    expect(created).toMatchObject({ code: 0, out: 'deployment.apps/one created\n' });
-    const applied = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 2 }));
-    expect(applied).toMatchObject({ code: 0, out: 'deployment.apps/two created\n' });
-    const again = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 2 }));
-    expect(again).toMatchObject({ code: 0, out: 'deployment.apps/two unchanged\n' });
-    const changed = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 3 }));
-    expect(changed).toMatchObject({ code: 0, out: 'deployment.apps/two configured\n' });
-    const onServer = await kubectl(
-      ['apply', '--server-side', '-f', '-'],
-      deployment('three', { replicas: 1 }),
-    );
-    expect(onServer).toMatchObject({ code: 0, out: 'deployment.apps/three serverside-applied\n' });
-  });
-
-  test('API-12: strict validation is the server’s', async () => {
-    const args = ['create', '--dry-run=server', '--validate=strict', '-f', '-'];
-    const wrong = await kubectl(args, deployment('four', { replicaz: 1 }));
-    expect(wrong.code).toBe(1);
-    expect(wrong.err).toContain('strict decoding error: unknown field "spec.replicaz"');
-    const right = await kubectl(args, deployment('four'));
-    expect(right).toMatchObject({
-      code: 0,
-      out: 'deployment.apps/four created (server dry run)\n',
-    });
-  });
-
-  test('API-12: explain tells of built-in and custom kinds', async () => {
-    const spec = await kubectl(['explain', 'deployment.spec', '--recursive']);
-    expect(spec).toMatchObject({ code: 0, err: '' });
-    expect(spec.out).toContain('FIELD: spec <DeploymentSpec>');
-    expect(spec.out).toMatch(/containerPort\t<integer> -required-/);
-    const path = await establish(crontabs('told.example.com'));
-    const tab = await eventually(async () => {
-      const answer = await kubectl(['explain', 'crontabs.told.example.com.spec', '--recursive']);
-      return answer.code === 0 ? answer : undefined;
-    }, 'the explanation');
-    expect(tab.out).toContain('What is wanted.');
-    expect(tab.out).toMatch(/replicas\t<integer>/);
-    await server.remove(path);
-  });
-
-  test('API-12: clients of OpenAPI 2 read the protobuf form', async () => {
-    const args = ['explain', 'pod.spec.containers.ports', '--output=plaintext-openapiv2'];
-    const answer = await kubectl(args);
-    expect(answer).toMatchObject({ code: 0, err: '' });
-    expect(answer.out).toContain('RESOURCE: ports <[]Object>');
-    expect(answer.out).toMatch(/containerPort\t<integer> -required-/);
   });
 });

@@ -6,13 +6,16 @@ import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.t
 import { encodeJson } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
 import type { GroupVersion } from '../meta/types.ts';
-import { openApiV2Proto } from '../views/openapi-proto.ts';
+import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
 import { openApiV2 } from '../views/openapi-v2.ts';
+import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
 import { documentName, openApiV3, openApiV3Index } from '../views/openapi-v3.ts';
+import { openApiV3Shapes } from '../views/openapi-v3-proto.ts';
 
+/** The encodings documents come in. */
 export type OpenApiMediaType =
   | 'application/json'
-  | 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
+  | `application/com.github.proto-openapi.spec.${'v2' | 'v3'}.v1.0+protobuf`;
 
 const compress = promisify(gzip);
 /** Shorter bodies than this are not worth compressing, bytes. */
@@ -26,9 +29,11 @@ export class HeldDocument {
   readonly madeMs: number;
   readonly #json: Buffer;
   readonly #zipped = new Map<OpenApiMediaType, Promise<Buffer>>();
+  readonly #shapes: MessageShapes;
   #protobuf: Buffer | undefined;
 
-  constructor(document: JsonObject, madeMs: number) {
+  constructor(document: JsonObject, { madeMs, shapes }: { madeMs: number; shapes: MessageShapes }) {
+    this.#shapes = shapes;
     this.#json = encodeJson(document);
     this.digest = createHash('sha512').update(this.#json).digest('hex').toUpperCase();
     this.madeMs = madeMs;
@@ -47,7 +52,7 @@ export class HeldDocument {
   }
 
   #asProtobuf(): Buffer {
-    this.#protobuf ??= openApiV2Proto(JSON.parse(this.#json.toString('utf8')) as JsonObject);
+    this.#protobuf ??= openApiProto(this.#shapes, JSON.parse(this.#json.toString('utf8')));
     return this.#protobuf;
   }
 }
@@ -111,7 +116,7 @@ export class OpenApiDocuments {
     const snapshot = this.#source.snapshot();
     if (this.#whole?.generation === snapshot.generation) return this.#whole.document;
     const { dialect, release } = this.#source;
-    const document = this.#hold(openApiV2({ snapshot, dialect, release }));
+    const document = this.#hold(openApiV2({ snapshot, dialect, release }), openApiV2Shapes);
     this.#whole = { generation: snapshot.generation, document };
     return document;
   }
@@ -127,8 +132,8 @@ export class OpenApiDocuments {
     return { defs, document: this.#hold(openApiV3({ snapshot, dialect, release }, at)) };
   }
 
-  #hold(document: JsonObject): HeldDocument {
-    return new HeldDocument(document, this.#source.nowMs());
+  #hold(document: JsonObject, shapes: MessageShapes = openApiV3Shapes): HeldDocument {
+    return new HeldDocument(document, { madeMs: this.#source.nowMs(), shapes });
   }
 }
 

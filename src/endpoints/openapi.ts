@@ -22,7 +22,7 @@ export function openApiEndpoint(admitted: Admitted): MaybePromise<boolean> {
   if (!isIndex && !isWhole && !path.startsWith('/openapi/v3/')) return false;
   if (verb !== 'get' && verb !== 'head') throw methodNotAllowedOnPath();
   const documents = documentsOf(admitted.context);
-  if (isIndex) return answer(admitted, { document: documents.index(), types: [json] });
+  if (isIndex) return answer(admitted, { document: documents.index() });
   if (isWhole) return answer(admitted, { document: documents.whole(), types: wholeTypes });
   return answerPart(admitted, documents, path.slice('/openapi/v3/'.length));
 }
@@ -56,14 +56,15 @@ function answerPart(
   const document = documents.part(name);
   if (document === undefined) throw noSuchPath();
   const hash = admitted.info.query.get('hash') ?? '';
-  if (hash === '') return answer(admitted, { document, types: [json] });
+  if (hash === '') return answer(admitted, { document, types: partTypes });
   if (hash !== document.digest) {
     const location = documentUrl(name, document.digest);
     const headers = { ...admitted.baseHeaders, vary: 'Accept', location };
     admitted.exchange.send({ status: 301, headers, body: Buffer.alloc(0) });
     return true;
   }
-  return answer(admitted, { document, types: [json], headers: lasting(admitted.context) });
+  const headers = lasting(admitted.context);
+  return answer(admitted, { document, types: partTypes, headers });
 }
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;
@@ -85,15 +86,19 @@ const served = (mediaType: EncodingDescriptor['mediaType'], answersAs: OpenApiMe
   tables: false,
 });
 
-const protobuf = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 const json: ServedType = served('application/json', 'application/json');
-const wholeTypes: readonly ServedType[] = [
-  json,
-  served('application/com.github.proto-openapi.spec.v2@v1.0+protobuf', protobuf),
-  served(protobuf, protobuf),
-];
 
-/** The first wanted type that is served; upstream's index takes no notice of `Accept`. */
+/** The encodings of a form of OpenAPI: its protobuf goes by an old name and by a new one. */
+function typesOf(form: 'v2' | 'v3'): readonly ServedType[] {
+  const stem = `application/com.github.proto-openapi.spec.${form}` as const;
+  const protobuf = `${stem}.v1.0+protobuf` as const;
+  return [json, served(protobuf, protobuf), served(`${stem}@v1.0+protobuf`, protobuf)];
+}
+
+const wholeTypes = typesOf('v2');
+const partTypes = typesOf('v3');
+
+/** The first wanted type that is served. */
 function chosenType(header: string | undefined, types: readonly ServedType[]): ServedType {
   const accepted = header === undefined || header === '' ? '*/*' : header;
   for (const range of parseAccept(accepted)) {
@@ -107,13 +112,15 @@ async function answer(
   admitted: Admitted,
   options: {
     document: HeldDocument;
-    types: readonly ServedType[];
+    /** Absent: JSON, whatever the client asks for. */
+    types?: readonly ServedType[];
     headers?: Record<string, string>;
   },
 ): Promise<boolean> {
   const { exchange, context, baseHeaders } = admitted;
   const { document } = options;
-  const type = chosenType(exchange.header('accept'), options.types).answersAs;
+  const { answersAs: type } =
+    options.types === undefined ? json : chosenType(exchange.header('accept'), options.types);
   const etag = `"${document.digest}"`;
   const headers = {
     ...baseHeaders,

@@ -2,184 +2,42 @@ import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { encodeJson } from '../codec/json.ts';
 
 /**
- * OpenAPI 2 in protobuf (`openapi.v2.Document`), which clients of `/openapi/v2` ask for: the message
- * types they know, with the members our documents have. Written from the end of the buffer forward,
- * so that the length of a message is known when its head is written.
+ * OpenAPI documents in protobuf, which some clients ask for. Tables of the messages' shapes stand
+ * beside the documents; here is how they are read. Messages are written from the end of the buffer
+ * forward, so that the length of one is known when its head is written.
  */
 
 /** `string`, `bool`, `int`, `double`, `any` (JSON in a string) or the name of a message. */
-type FieldType = string;
+export type FieldType = string;
 
-interface MessageShape {
+/** How a JSON value becomes a message. */
+export interface MessageShape {
   /** JSON member -> field number and type; a type ending in `*` is a list's. */
   readonly fields?: Readonly<Record<string, readonly [number: number, type: FieldType]>>;
   /** All other members, as pairs of name (1) and value (2) in this field. */
   readonly named?: readonly [number: number, type: FieldType];
   /** Members beginning with `x-`, as pairs of name and JSON. */
   readonly extensions?: number;
-  /** The value itself stands in a field that depends on it. */
-  readonly wrap?: (value: JsonValue) => readonly [number: number, type: FieldType];
+  /** The value itself stands in a field that depends on it; undefined: in none. */
+  readonly wrap?: (value: JsonValue) => readonly [number: number, type: FieldType] | undefined;
 }
 
-const refOr =
-  (number: number, type: FieldType): NonNullable<MessageShape['wrap']> =>
-  (value) =>
-    isObject(value) && value['$ref'] !== undefined ? [2, 'JsonReference'] : [number, type];
+/** Messages by their names; a document's is `Document`. */
+export type MessageShapes = Readonly<Record<string, MessageShape>>;
 
-const parameterFields = {
-  required: [1, 'bool'],
-  in: [2, 'string'],
-  description: [3, 'string'],
-  name: [4, 'string'],
-} as const;
-
-const shapes: Readonly<Record<string, MessageShape>> = {
-  Document: {
-    fields: {
-      swagger: [1, 'string'],
-      info: [2, 'Info'],
-      paths: [8, 'Paths'],
-      definitions: [9, 'Definitions'],
-      security: [12, 'SecurityRequirement*'],
-      securityDefinitions: [13, 'SecurityDefinitions'],
-    },
-    extensions: 16,
-  },
-  Info: { fields: { title: [1, 'string'], version: [2, 'string'], description: [3, 'string'] } },
-  Paths: { named: [2, 'PathItem'], extensions: 1 },
-  PathItem: {
-    fields: {
-      get: [2, 'Operation'],
-      put: [3, 'Operation'],
-      post: [4, 'Operation'],
-      delete: [5, 'Operation'],
-      options: [6, 'Operation'],
-      head: [7, 'Operation'],
-      patch: [8, 'Operation'],
-      parameters: [9, 'ParametersItem*'],
-    },
-    extensions: 10,
-  },
-  Operation: {
-    fields: {
-      tags: [1, 'string*'],
-      description: [3, 'string'],
-      operationId: [5, 'string'],
-      produces: [6, 'string*'],
-      consumes: [7, 'string*'],
-      parameters: [8, 'ParametersItem*'],
-      responses: [9, 'Responses'],
-      schemes: [10, 'string*'],
-      deprecated: [11, 'bool'],
-    },
-    extensions: 13,
-  },
-  ParametersItem: { wrap: refOr(1, 'Parameter') },
-  JsonReference: { fields: { $ref: [1, 'string'], description: [2, 'string'] } },
-  Parameter: {
-    wrap: (value) =>
-      isObject(value) && value['in'] === 'body' ? [1, 'BodyParameter'] : [2, 'NonBodyParameter'],
-  },
-  BodyParameter: {
-    fields: {
-      description: [1, 'string'],
-      name: [2, 'string'],
-      in: [3, 'string'],
-      required: [4, 'bool'],
-      schema: [5, 'Schema'],
-    },
-    extensions: 6,
-  },
-  NonBodyParameter: {
-    wrap: (value) =>
-      isObject(value) && value['in'] === 'path' ? [4, 'PathParameter'] : [3, 'QueryParameter'],
-  },
-  QueryParameter: {
-    fields: {
-      ...parameterFields,
-      type: [6, 'string'],
-      format: [7, 'string'],
-      uniqueItems: [20, 'bool'],
-    },
-    extensions: 23,
-  },
-  PathParameter: {
-    fields: {
-      ...parameterFields,
-      type: [5, 'string'],
-      format: [6, 'string'],
-      uniqueItems: [19, 'bool'],
-    },
-    extensions: 22,
-  },
-  Responses: { named: [1, 'ResponseValue'], extensions: 2 },
-  ResponseValue: { wrap: refOr(1, 'Response') },
-  Response: { fields: { description: [1, 'string'], schema: [2, 'SchemaItem'] }, extensions: 5 },
-  SchemaItem: { wrap: () => [1, 'Schema'] },
-  Definitions: { named: [1, 'Schema'] },
-  Properties: { named: [1, 'Schema'] },
-  Schema: {
-    fields: {
-      $ref: [1, 'string'],
-      format: [2, 'string'],
-      title: [3, 'string'],
-      description: [4, 'string'],
-      default: [5, 'any'],
-      multipleOf: [6, 'double'],
-      maximum: [7, 'double'],
-      exclusiveMaximum: [8, 'bool'],
-      minimum: [9, 'double'],
-      exclusiveMinimum: [10, 'bool'],
-      maxLength: [11, 'int'],
-      minLength: [12, 'int'],
-      pattern: [13, 'string'],
-      maxItems: [14, 'int'],
-      minItems: [15, 'int'],
-      uniqueItems: [16, 'bool'],
-      maxProperties: [17, 'int'],
-      minProperties: [18, 'int'],
-      required: [19, 'string*'],
-      enum: [20, 'any*'],
-      additionalProperties: [21, 'AdditionalPropertiesItem'],
-      type: [22, 'TypeItem'],
-      items: [23, 'ItemsItem'],
-      properties: [25, 'Properties'],
-    },
-    extensions: 31,
-  },
-  AdditionalPropertiesItem: {
-    wrap: (value) => (typeof value === 'boolean' ? [2, 'bool'] : [1, 'Schema']),
-  },
-  TypeItem: { wrap: () => [1, 'string'] },
-  ItemsItem: { wrap: () => [1, 'Schema'] },
-  SecurityRequirement: { named: [1, 'StringArray'] },
-  StringArray: { wrap: () => [1, 'string*'] },
-  SecurityDefinitions: { named: [1, 'SecurityDefinitionsItem'] },
-  SecurityDefinitionsItem: { wrap: () => [2, 'ApiKeySecurity'] },
-  ApiKeySecurity: {
-    fields: {
-      type: [1, 'string'],
-      name: [2, 'string'],
-      in: [3, 'string'],
-      description: [4, 'string'],
-    },
-    extensions: 5,
-  },
-};
-
-/** The protobuf form of a document `openApiV2` made. */
-export function openApiV2Proto(document: JsonObject): Buffer {
-  const writer = new BackwardWriter();
+/** The protobuf form of a document, by the shapes of its form of OpenAPI. */
+export function openApiProto(shapes: MessageShapes, document: JsonObject): Buffer {
+  const writer = new BackwardWriter(shapes);
   writeMessage(writer, 'Document', document);
   return writer.bytes();
 }
 
 function writeMessage(writer: BackwardWriter, name: string, value: JsonValue): void {
-  const shape = shapes[name];
+  const shape = writer.shapes[name];
   if (shape === undefined) throw new Error(`no message ${name}`);
   if (shape.wrap !== undefined) {
-    const [number, type] = shape.wrap(value);
-    writeField(writer, { number, type }, value);
+    const field = shape.wrap(value);
+    if (field !== undefined) writeField(writer, { number: field[0], type: field[1] }, value);
     return;
   }
   if (!isObject(value)) return;
@@ -255,9 +113,14 @@ function writeField(writer: BackwardWriter, { number, type }: Field, value: Json
 
 /** Protobuf's wire format, the last byte first. */
 class BackwardWriter {
+  readonly shapes: MessageShapes;
   #buffer = Buffer.allocUnsafe(64 * 1024);
   /** Where the first byte written stands; all after it is done. */
   #start = this.#buffer.length;
+
+  constructor(shapes: MessageShapes) {
+    this.shapes = shapes;
+  }
 
   bytes(): Buffer {
     return Buffer.from(this.#buffer.subarray(this.#start));
