@@ -5,11 +5,10 @@ import type { JsonObject } from '../base/json.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import { encodeJson } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
-import type { GroupVersion } from '../meta/types.ts';
 import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
 import { openApiV2 } from '../views/openapi-v2.ts';
 import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
-import { documentName, openApiV3, openApiV3Index } from '../views/openapi-v3.ts';
+import { type DocumentPlace, openApiV3Index, openApiV3Places } from '../views/openapi-v3.ts';
 import { openApiV3Shapes } from '../views/openapi-v3-proto.ts';
 
 /** The encodings documents come in. */
@@ -91,9 +90,7 @@ export class OpenApiDocuments {
     const snapshot = this.#source.snapshot();
     if (this.#index?.generation === snapshot.generation) return this.#index.document;
     const parts = new Map<string, Part>();
-    for (const at of groupVersionsOf(snapshot)) {
-      parts.set(documentName(at), this.#current(snapshot, at));
-    }
+    for (const place of this.#places(snapshot)) parts.set(place.name, this.#current(place));
     this.#parts = parts;
     const digests = new Map([...parts].map(([name, { document }]) => [name, document.digest]));
     const document = this.#hold(openApiV3Index(digests));
@@ -103,10 +100,9 @@ export class OpenApiDocuments {
 
   /** One document by its name in the index; undefined when nothing of that name is served. */
   part(name: string): HeldDocument | undefined {
-    const snapshot = this.#source.snapshot();
-    const at = groupVersionsOf(snapshot).find((one) => documentName(one) === name);
-    if (at === undefined) return undefined;
-    const part = this.#current(snapshot, at);
+    const place = this.#places(this.#source.snapshot()).find((one) => one.name === name);
+    if (place === undefined) return undefined;
+    const part = this.#current(place);
     if (this.#parts.get(name) !== part) this.#parts = new Map([...this.#parts, [name, part]]);
     return part.document;
   }
@@ -121,24 +117,20 @@ export class OpenApiDocuments {
     return document;
   }
 
+  #places(snapshot: CatalogueSnapshot): DocumentPlace[] {
+    const { dialect, release } = this.#source;
+    return openApiV3Places({ snapshot, dialect, release });
+  }
+
   /** What is held, while its kinds are the same; else made anew. */
-  #current(snapshot: CatalogueSnapshot, at: GroupVersion): Part {
-    const known = this.#parts.get(documentName(at));
-    const defs = snapshot.defs.filter((def) => def.group === at.group);
+  #current({ name, defs, make }: DocumentPlace): Part {
+    const known = this.#parts.get(name);
     const isSame =
       known?.defs.length === defs.length && defs.every((def, index) => def === known.defs[index]);
-    if (known !== undefined && isSame) return known;
-    const { dialect, release } = this.#source;
-    return { defs, document: this.#hold(openApiV3({ snapshot, dialect, release }, at)) };
+    return known !== undefined && isSame ? known : { defs, document: this.#hold(make()) };
   }
 
   #hold(document: JsonObject, shapes: MessageShapes = openApiV3Shapes): HeldDocument {
     return new HeldDocument(document, { madeMs: this.#source.nowMs(), shapes });
   }
-}
-
-function groupVersionsOf(snapshot: CatalogueSnapshot): GroupVersion[] {
-  return snapshot
-    .groups()
-    .flatMap((group) => snapshot.groupVersions(group).map((version) => ({ group, version })));
 }

@@ -3,15 +3,15 @@ import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/re
 import type { Dialect } from '../dialect.ts';
 import { resolved, type Schema } from '../engines/schema/schema.ts';
 import { splitTypeName, structFacts } from '../kinds/facts.ts';
-import { apiVersionOf, type GroupVersion } from '../meta/types.ts';
+import type { GroupVersion } from '../meta/types.ts';
 import {
-  capitalised,
-  customDefinitionName,
-  definitionName,
-  factsOfGroup,
-  groupOfFacts,
-  operationGroup,
-} from './openapi-names.ts';
+  type DiscoveryPath,
+  discoveryRoute,
+  groupTag,
+  isBuiltIn,
+  versionDiscovery,
+} from './openapi-discovery.ts';
+import { customDefinitionName, definitionName, groupOfFacts } from './openapi-names.ts';
 import { pathParameters } from './openapi-parameters.ts';
 import { type GroupVersionKind, type Route, type RouteSchema, routesOf } from './openapi-routes.ts';
 import {
@@ -36,6 +36,8 @@ export interface OpenApiSource {
 export interface OpenApiBuilder {
   /** Adds the paths of a group and version. */
   add(at: GroupVersion): void;
+  /** Adds a path of discovery. */
+  addDiscovery(path: DiscoveryPath): void;
   /** All that was added: paths by themselves, definitions with all they refer to. */
   finish(): { paths: JsonObject; definitions: JsonObject };
 }
@@ -75,6 +77,8 @@ export function openApiBuilder(
       if (!types.has(name)) types.set(name, schema);
     },
   };
+  const schemaAt = (at: GroupVersion) => (schema: RouteSchema) =>
+    routeSchema(context, definitions, { schema, at });
   const addRoute = (route: Route, parts: Parameters<OperationWriter>[1]) => {
     const item = paths[route.path] ?? { parameters: pathParameters(form, route.path) };
     paths[route.path] = item;
@@ -83,44 +87,30 @@ export function openApiBuilder(
   return {
     add(at) {
       const parts = {
-        tag: `${uncapitalised(operationGroup(dialect, at.group))}_${at.version}`,
-        schema: (schema: RouteSchema) => routeSchema(context, definitions, { schema, at }),
+        tag: `${groupTag(dialect, at.group)}_${at.version}`,
+        schema: schemaAt(at),
       };
-      paths[`${rootOf(at)}/`] = { get: writeOperation(discoveryRoute(dialect, at), parts) };
+      const path = versionDiscovery(dialect, at);
+      const route = discoveryRoute(dialect, path);
+      paths[route.path] = { get: writeOperation(route, parts) };
       for (const { def, version } of servedAt(snapshot, at)) {
         for (const route of routesOf(dialect, def, version)) addRoute(route, parts);
       }
     },
+    addDiscovery(path) {
+      const route = discoveryRoute(dialect, path);
+      const schema = schemaAt({ group: '', version: 'v1' });
+      paths[route.path] = { get: writeOperation(route, { tag: path.tag, schema }) };
+    },
     finish() {
-      // A map's iteration reaches what is added on the way: the definitions' own references.
+      // A map's iteration reaches what is added on the way: the definitions' own references. No
+      // custom kind takes the place of a built-in type of the same name.
       for (const [name, schema] of types) {
-        definitions[name] ??= definitionOf(context, snapshot, schema);
+        definitions[name] = definitionOf(context, snapshot, schema);
       }
       return { paths: sortedByName(paths), definitions: sortedByName(definitions) };
     },
   };
-}
-
-/** `/api/v1` or `/apis/<group>/<version>`. */
-export function rootOf(at: GroupVersion): string {
-  return `${at.group === '' ? '/api' : '/apis'}/${apiVersionOf(at)}`;
-}
-
-function discoveryRoute(dialect: Dialect, at: GroupVersion): Route {
-  const group = operationGroup(dialect, at.group) + capitalised(at.version);
-  return {
-    path: `${rootOf(at)}/`,
-    method: 'get',
-    operationId: `get${group}APIResources`,
-    description: 'get available resources',
-    query: [],
-    responses: [[200, { type: 'meta.v1.APIResourceList' }]],
-    produces: ['application/json', 'application/yaml', dialect.protobufMediaType],
-  };
-}
-
-function uncapitalised(word: string): string {
-  return word.slice(0, 1).toLowerCase() + word.slice(1);
 }
 
 function sortedByName(members: Readonly<Record<string, JsonObject>> | JsonObject): JsonObject {
@@ -251,7 +241,7 @@ function kindsOf(
   }
   return snapshot
     .groups()
-    .filter((group) => factsOfGroup(dialect, group) !== undefined)
+    .filter((group) => isBuiltIn(snapshot, group))
     .flatMap((group) =>
       snapshot.groupVersions(group).map((one) => ({ group, version: one, kind: name })),
     );

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
+import { rootDiscovery } from './openapi-discovery.ts';
 import { type OpenApiSource, type OperationWriter, openApiBuilder } from './openapi-document.ts';
 import { queryParameters } from './openapi-parameters.ts';
 
@@ -6,6 +7,7 @@ import { queryParameters } from './openapi-parameters.ts';
 export function openApiV2(source: OpenApiSource): JsonObject {
   const { snapshot, dialect, release } = source;
   const builder = openApiBuilder(source, { form: 'v2', writeOperation });
+  for (const path of rootDiscovery(snapshot, dialect)) builder.addDiscovery(path);
   for (const group of snapshot.groups()) {
     for (const version of snapshot.groupVersions(group)) builder.add({ group, version });
   }

@@ -1,12 +1,46 @@
 import type { JsonObject } from '../base/json.ts';
-import type { GroupVersion } from '../meta/types.ts';
-import { type OpenApiSource, type OperationWriter, openApiBuilder } from './openapi-document.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { apiVersionOf } from '../meta/types.ts';
+import { rootDiscovery } from './openapi-discovery.ts';
+import {
+  type OpenApiBuilder,
+  type OpenApiSource,
+  type OperationWriter,
+  openApiBuilder,
+} from './openapi-document.ts';
 import { queryParameters } from './openapi-parameters.ts';
 
-/** The OpenAPI 3 document of one group and version (API-12); a pure function of the snapshot. */
-export function openApiV3(source: OpenApiSource, at: GroupVersion): JsonObject {
+/** One document of OpenAPI 3, made when it is wanted. */
+export interface DocumentPlace {
+  /** Its name in the index: `api/v1`, `apis/apps/v1`, `apis/apps`. */
+  readonly name: string;
+  /** The kinds in it: while they are the same, so is the document. */
+  readonly defs: readonly ResourceDef[];
+  make(): JsonObject;
+}
+
+/** The documents of a snapshot (API-12); each is a pure function of it. */
+export function openApiV3Places(source: OpenApiSource): DocumentPlace[] {
+  const { snapshot, dialect } = source;
+  const roots = rootDiscovery(snapshot, dialect).map((path) => ({
+    name: path.path.slice(1),
+    defs: [],
+    make: () => documentOf(source, (builder) => builder.addDiscovery(path)),
+  }));
+  const versions = snapshot.groups().flatMap((group) => {
+    const defs = snapshot.defs.filter((def) => def.group === group);
+    return snapshot.groupVersions(group).map((version) => ({
+      name: `${group === '' ? 'api' : 'apis'}/${apiVersionOf({ group, version })}`,
+      defs,
+      make: () => documentOf(source, (builder) => builder.add({ group, version })),
+    }));
+  });
+  return [...roots, ...versions];
+}
+
+function documentOf(source: OpenApiSource, fill: (builder: OpenApiBuilder) => void): JsonObject {
   const builder = openApiBuilder(source, { form: 'v3', writeOperation });
-  builder.add(at);
+  fill(builder);
   const { paths, definitions } = builder.finish();
   return {
     openapi: '3.0.0',
@@ -19,11 +53,6 @@ export function openApiV3(source: OpenApiSource, at: GroupVersion): JsonObject {
       },
     },
   };
-}
-
-/** The name a document has in the index: `api/v1`, `apis/apps/v1`. */
-export function documentName({ group, version }: GroupVersion): string {
-  return group === '' ? `api/${version}` : `apis/${group}/${version}`;
 }
 
 /** Where a document is, by the digest of its bytes: what is there never changes (API-12). */
