@@ -114,8 +114,8 @@ describe('DEL-2: preconditions', () => {
       expect(other.status).toBe(409);
       expect(other.body.reason).toBe('Conflict');
       expect(other.body.message).toBe(
-        `Operation cannot be fulfilled on ConfigMap "${name}": the UID in the precondition (other) ` +
-          `does not match the UID in record (${uid}). ` +
+        `Operation cannot be fulfilled on ConfigMap "${name}": the UID in the precondition ` +
+          `(other) does not match the UID in record (${uid}). ` +
           'The object might have been deleted and then recreated',
       );
       const stale = await remove({ uid, resourceVersion: '1' });
@@ -193,7 +193,7 @@ describe('DEL-2: options', () => {
     }
   });
 
-  test('DEL-2: policies set and clear the garbage collector’s finalizers, time and again', async () => {
+  test('DEL-2: each deletion’s policy sets the garbage collector’s finalizers', async () => {
     const { path } = await made(hold);
     // Another dependent keeps Foreground from being through at once.
     const finalizers = (answer: { body: { metadata: { finalizers: string[] } } }) =>
@@ -253,7 +253,7 @@ describe('DEL-2: grace', () => {
     expect(answer.body.metadata.deletionGracePeriodSeconds).toBe(1);
   });
 
-  test('DEL-2: a Pod that runs nowhere goes at once, and kinds without grace always do', async () => {
+  test('DEL-2: a Pod that runs nowhere goes at once, kinds without grace always do', async () => {
     const pods = `/api/v1/namespaces/${namespace}/pods`;
     await server.post(pods, pod('unbound'));
     expect((await server.remove(podPath('unbound'), { gracePeriodSeconds: 60 })).status).toBe(200);

@@ -22,6 +22,13 @@ import { plainScalar } from './yaml-scalar.ts';
 const lexemesPerTurn = 2000;
 const nodesMax = 2_000_000;
 const duplicatesMax = 100;
+/**
+ * Collections inside each other, aliases followed. The library recurses and is through with the
+ * stack at some 700; it compiles regular expressions down there, for which a spent stack ends the
+ * process rather than throw (docs/decisions/nesting-limit.md).
+ */
+const depthMax = 250;
+const tooDeep = () => new YamlError('yaml: exceeded max depth');
 const tagPrefix = 'tag:yaml.org,2002:';
 
 type YamlDocument = Document.Parsed<ParsedNode, false>;
@@ -49,6 +56,9 @@ function isBlank(node: ParsedNode | null): boolean {
   return isScalar(node) && node.value === '' && node.type === 'PLAIN' && node.tag === undefined;
 }
 
+/** The document, the scalar and whatever else stands on the parser's stack besides collections. */
+const parserFramesMax = 8;
+
 async function parseDocuments(text: string, lines: LineCounter): Promise<YamlDocument[]> {
   const parser = new Parser(lines.addNewLine);
   const composer = new Composer<ParsedNode, false>({
@@ -70,13 +80,14 @@ async function parseDocuments(text: string, lines: LineCounter): Promise<YamlDoc
     let count = 0;
     for (const lexeme of new Lexer().lex(text)) {
       for (const token of parser.next(lexeme)) take(composer.next(token));
+      if (parser.stack.length > depthMax + parserFramesMax) throw tooDeep();
       count += 1;
       if (count % lexemesPerTurn === 0) await nextTurn();
     }
     for (const token of parser.end()) take(composer.next(token));
     take(composer.end());
   } catch (error) {
-    if (error instanceof RangeError) throw new YamlError('yaml: exceeded max depth');
+    if (error instanceof RangeError) throw tooDeep();
     throw error;
   }
   return documents;
@@ -95,7 +106,7 @@ const problems: Readonly<Record<string, string>> = {
 };
 
 function syntaxError(error: LibraryError, lines: LineCounter): YamlError {
-  if (error.code === 'RESOURCE_EXHAUSTION') return new YamlError('yaml: exceeded max depth');
+  if (error.code === 'RESOURCE_EXHAUSTION') return tooDeep();
   const { line } = lines.linePos(error.pos[0]);
   return new YamlError(`yaml: line ${line}: ${problems[error.code] ?? error.message}`);
 }
@@ -109,6 +120,7 @@ class TreeReader {
   readonly #anchors = new Map<string, ParsedNode>();
   #nodes = 0;
   #aliasNodes = 0;
+  #depth = 0;
 
   constructor(document: YamlDocument, lines: LineCounter) {
     this.#document = document;
@@ -121,7 +133,7 @@ class TreeReader {
       const told = this.#duplicates;
       return { value, duplicates: [], ...(told.length === 0 ? {} : { repeated: told }) };
     } catch (error) {
-      if (error instanceof RangeError) throw new YamlError('yaml: exceeded max depth');
+      if (error instanceof RangeError) throw tooDeep();
       throw error;
     }
   }
@@ -132,8 +144,13 @@ class TreeReader {
     if (isAlias(node)) return this.#alias(node.source);
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
     if (isScalar(node)) return this.#scalar(node);
-    if (isSeq(node)) return node.items.map((item) => this.#value(item as ParsedNode));
-    return this.#map(node);
+    if (this.#depth === depthMax) throw tooDeep();
+    this.#depth += 1;
+    const value = isSeq(node)
+      ? node.items.map((item) => this.#value(item as ParsedNode))
+      : this.#map(node);
+    this.#depth -= 1;
+    return value;
   }
 
   /** The share of nodes that aliases may make falls as the document grows, as upstream has it. */

@@ -1,14 +1,13 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { decodeJson, JsonError } from '../codec/json.ts';
 import { decodeYaml, YamlError } from '../codec/yaml.ts';
-import { exceedsDepth, maxDepth } from '../engines/schema/depth.ts';
 import { badRequest } from '../meta/status.ts';
 import type { FieldValidation } from '../request/options.ts';
+import { bodyLimits } from './body.ts';
 import type { ApiCall } from './call.ts';
 import { repeatedText } from './field-validation.ts';
 
 const openBrace = '{'.charCodeAt(0);
-const jsonLimits = { depthMax: maxDepth, nodesMax: 2_000_000 };
 const toJson = 'error converting YAML to JSON';
 
 /** An apply's body, and the lines that tell of keys given twice in it. */
@@ -36,20 +35,18 @@ export async function applyBody(bytes: Buffer): Promise<ApplyBody> {
 async function decodeEither(bytes: Buffer): ReturnType<typeof decodeYaml> {
   if (bytes.find((byte) => byte > 0x20) === openBrace) {
     try {
-      const decoded = decodeJson(bytes, jsonLimits);
+      const decoded = decodeJson(bytes, bodyLimits);
       if (decoded.duplicates.length === 0) return decoded;
     } catch (error) {
       if (!(error instanceof JsonError)) throw error;
     }
   }
   try {
-    const decoded = await decodeYaml(bytes);
-    if (!exceedsDepth(decoded.value)) return decoded;
+    return await decodeYaml(bytes);
   } catch (error) {
     if (!(error instanceof YamlError)) throw error;
     throw badRequest(`error decoding YAML: ${toJson}: ${error.message}`);
   }
-  throw badRequest(`error decoding YAML: ${toJson}: yaml: exceeded max depth`);
 }
 
 function goTypeName(value: JsonValue): string {

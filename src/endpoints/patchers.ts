@@ -5,11 +5,12 @@ import { applyMergePatch } from '../engines/patch/merge-patch.ts';
 import { PatchError } from '../engines/patch/patch-error.ts';
 import { StrategicMergeError } from '../engines/patch/strategic-error.ts';
 import { strategicMerge } from '../engines/patch/strategic-merge.ts';
-import { depthMessage, maxDepth } from '../engines/schema/depth.ts';
+import { depthMessage, exceedsDepth } from '../engines/schema/depth.ts';
 import { invalid } from '../meta/field-error.ts';
 import { badRequest, invalidObject, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { FieldValidation } from '../request/options.ts';
+import { bodyLimits } from './body.ts';
 import type { ApiCall } from './call.ts';
 import { Complaints, reportComplaints } from './field-validation.ts';
 import type { PatchType } from './patch-types.ts';
@@ -71,7 +72,7 @@ function complainOfPatch(
 
 function decodePatch(bytes: Buffer): { value: JsonValue; duplicates: readonly string[] } {
   try {
-    return decodeJson(bytes, { depthMax: maxDepth, nodesMax: 2_000_000 });
+    return decodeJson(bytes, bodyLimits);
   } catch (error) {
     if (error instanceof JsonError) throw badRequest(`error decoding patch: ${error.message}`);
     throw error;
@@ -85,7 +86,12 @@ function changeFor(
 ): (current: ApiObject) => JsonValue {
   if (type === 'json') {
     const operations = parseJsonPatch(value);
-    return (current) => applyJsonPatch(current, operations);
+    return (current) => {
+      const patched = applyJsonPatch(current, operations);
+      // The only patch that can nest more deeply than both the object and itself.
+      if (exceedsDepth(patched)) throw unprocessable(depthMessage);
+      return patched;
+    };
   }
   if (!isObject(value)) {
     throw new PatchError('malformed', 'error decoding patch: the patch is not a JSON object');
