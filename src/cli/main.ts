@@ -21,6 +21,7 @@ export async function runSvcctl(io: CliIo, args: readonly string[]): Promise<num
       return 0;
     }
     session = new Session({ io, flags: parsed.flags, ownFlags: command.flags ?? [] });
+    await session.prepare();
     return await command.run(session, parsed.rest);
   } catch (error) {
     if (io.signal.aborted) return 130;

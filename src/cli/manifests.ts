@@ -27,11 +27,11 @@ export async function loadManifests(session: Session): Promise<Manifest[]> {
   if (names.length === 0) throw new CliError('must specify one of -f and -k');
   for (const name of names) {
     if (name === '-') {
-      manifests.push(...parseManifests(await session.io.stdin(), 'STDIN'));
+      manifests.push(...(await parseManifests(await session.io.stdin(), 'STDIN')));
       continue;
     }
     for (const file of filesAt(session, name)) {
-      manifests.push(...parseManifests(readFileSync(session.path(file), 'utf8'), file));
+      manifests.push(...(await parseManifests(readFileSync(session.path(file), 'utf8'), file)));
     }
   }
   if (manifests.length === 0) throw new CliError('no objects passed to apply');
@@ -69,11 +69,11 @@ function filesAt(session: Session, name: string): string[] {
     });
 }
 
-/** The objects of a text of YAML or JSON documents. Throws CliError. */
-export function parseManifests(text: string, source: string): Manifest[] {
+/** The objects of a text of YAML or JSON documents. Rejects with CliError. */
+export async function parseManifests(text: string, source: string): Promise<Manifest[]> {
   let documents: JsonValue[];
   try {
-    documents = parseYamlDocuments(text);
+    documents = await parseYamlDocuments(text);
   } catch (error) {
     throw new CliError(`error parsing ${source}: ${(error as Error).message}`);
   }

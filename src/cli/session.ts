@@ -2,6 +2,7 @@ import path from 'node:path';
 import { type ApiClient, createApiClient } from '../client/api-client.ts';
 import { type ApiResource, type Discovery, discover } from '../client/discovery.ts';
 import {
+  type Kubeconfig,
   type KubeconfigOverrides,
   kubeconfigFiles,
   loadKubeconfig,
@@ -43,6 +44,8 @@ export class Session {
   readonly flags: Flags;
   /** A command's own flag of a global name (`--user` of bindings) says nothing of the context. */
   readonly #own: ReadonlySet<string>;
+  #config: Kubeconfig | undefined;
+  #configError: unknown = new Error('the kubeconfig was not read');
   #resolved: ResolvedContext | undefined;
   #client: ApiClient | undefined;
   #discovery: Promise<Discovery> | undefined;
@@ -60,11 +63,20 @@ export class Session {
     return kubeconfigFiles({ flag: flag === undefined ? flag : this.path(flag), env, home });
   }
 
+  /** Reads the kubeconfig; what is wrong with it is told by `context`, to commands that need one. */
+  async prepare(): Promise<void> {
+    const required = this.flags.has('kubeconfig');
+    try {
+      this.#config = await loadKubeconfig({ files: this.kubeconfigFiles, required });
+    } catch (error) {
+      this.#configError = error;
+    }
+  }
+
   get context(): ResolvedContext {
     if (this.#resolved === undefined) {
-      const required = this.flags.has('kubeconfig');
-      const config = loadKubeconfig({ files: this.kubeconfigFiles, required });
-      this.#resolved = resolveContext(config, this.#overrides());
+      if (this.#config === undefined) throw this.#configError;
+      this.#resolved = resolveContext(this.#config, this.#overrides());
     }
     return this.#resolved;
   }

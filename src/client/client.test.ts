@@ -24,7 +24,7 @@ describe('kubeconfig', () => {
     expect(kubeconfigFiles({ env: {}, home: '/h' })).toEqual(['/h/.kube/config']);
   });
 
-  test('files merge, the first to name an entry winning; paths are relative to their file', () => {
+  test('files merge, the first to name an entry winning; paths are relative to their file', async () => {
     writeFileSync(file('ca.pem'), 'CA');
     writeFileSync(file('token'), 'from-file\n');
     writeFileSync(
@@ -37,7 +37,7 @@ describe('kubeconfig', () => {
         'contexts:\n- name: c\n  context: {cluster: k, user: u, namespace: team}\n' +
         'users:\n- name: u\n  user: {tokenFile: token, client-key-data: a2V5}\n',
     );
-    const config = loadKubeconfig({ files: [file('one'), file('absent'), file('two')] });
+    const config = await loadKubeconfig({ files: [file('one'), file('absent'), file('two')] });
     const { client, namespace } = resolveContext(config);
     expect(client).toMatchObject({ server: 'https://one', caPem: 'CA', keyPem: 'key' });
     expect(client.token?.()).toBe('from-file');
@@ -48,11 +48,15 @@ describe('kubeconfig', () => {
     expect(() => resolveContext(config, { context: 'no' })).toThrow('context "no" does not exist');
   });
 
-  test('an absent file is an error only when it was asked for; a damaged one always', () => {
-    expect(loadKubeconfig({ files: [file('absent')] }).currentContext).toBe('');
-    expect(() => loadKubeconfig({ files: [file('absent')], required: true })).toThrow('ENOENT');
+  test('an absent file is an error only when it was asked for; a damaged one always', async () => {
+    expect((await loadKubeconfig({ files: [file('absent')] })).currentContext).toBe('');
+    await expect(loadKubeconfig({ files: [file('absent')], required: true })).rejects.toThrow(
+      'ENOENT',
+    );
     writeFileSync(file('damaged'), '{: [');
-    expect(() => loadKubeconfig({ files: [file('damaged')] })).toThrow('error loading config file');
+    await expect(loadKubeconfig({ files: [file('damaged')] })).rejects.toThrow(
+      'error loading config file',
+    );
   });
 });
 
@@ -139,13 +143,13 @@ describe('mapping', () => {
 });
 
 describe('yaml', () => {
-  test('dates stay text, 1.1 booleans are booleans, and writing quotes what would change', () => {
-    expect(parseYamlDocuments('a: 2020-01-01\nb: yes\n---\n---\n[1]')).toEqual([
+  test('dates stay text, 1.1 booleans are booleans, and writing quotes what would change', async () => {
+    expect(await parseYamlDocuments('a: 2020-01-01\nb: yes\n---\n---\n[1]')).toEqual([
       { a: '2020-01-01', b: true },
       [1],
     ]);
     const value = { z: ['yes', '1', 'a: b'], a: 'one\ntwo\n' };
-    expect(parseYamlDocuments(toYaml(value))).toEqual([value]);
+    expect(await parseYamlDocuments(toYaml(value))).toEqual([value]);
     expect(toYaml(value).startsWith('a: |\n  one\n  two\nz:\n- ')).toBe(true);
   });
 });

@@ -37,18 +37,18 @@ export function kubeconfigFiles(options: {
 
 /**
  * Reads and merges files. Absent ones count as empty, except a single one that was asked for by
- * flag (`required`). Throws KubeconfigError.
+ * flag (`required`). Rejects with KubeconfigError.
  */
-export function loadKubeconfig(options: {
+export async function loadKubeconfig(options: {
   readonly files: readonly string[];
   readonly required?: boolean;
-}): Kubeconfig {
+}): Promise<Kubeconfig> {
   const clusters = new Map<string, LocatedEntry>();
   const users = new Map<string, LocatedEntry>();
   const contexts = new Map<string, LocatedEntry>();
   let currentContext = '';
   for (const file of options.files) {
-    const document = readDocument(file, options.required ?? false);
+    const document = await readDocument(file, options.required ?? false);
     if (document === undefined) continue;
     addEntries(clusters, { document, list: 'clusters', key: 'cluster', file });
     addEntries(users, { document, list: 'users', key: 'user', file });
@@ -58,7 +58,7 @@ export function loadKubeconfig(options: {
   return { currentContext, clusters, users, contexts };
 }
 
-function readDocument(file: string, required: boolean): JsonObject | undefined {
+async function readDocument(file: string, required: boolean): Promise<JsonObject | undefined> {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -68,7 +68,7 @@ function readDocument(file: string, required: boolean): JsonObject | undefined {
   }
   let value: JsonValue;
   try {
-    value = parseYaml(text);
+    value = await parseYaml(text);
   } catch (error) {
     throw new KubeconfigError(
       `error loading config file ${JSON.stringify(file)}: ${String(error)}`,

@@ -34,16 +34,16 @@ function readFile(file: string): string | undefined {
   }
 }
 
-function readDocument(file: string): JsonObject {
-  const value = parseYaml(readFile(file) ?? '');
+async function readDocument(file: string): Promise<JsonObject> {
+  const value = await parseYaml(readFile(file) ?? '');
   const empty = { apiVersion: 'v1', kind: 'Config', clusters: [], contexts: [], users: [] };
   return isObject(value) ? value : { ...empty, 'current-context': '' };
 }
 
 /** Changes the file through a neighbour and a rename, so that no reader sees half of it. */
-function changeFile(session: Session, change: (document: JsonObject) => void): void {
+async function changeFile(session: Session, change: (document: JsonObject) => void): Promise<void> {
   const file = fileToChange(session);
-  const document = readDocument(file);
+  const document = await readDocument(file);
   change(document);
   mkdirSync(path.dirname(file), { recursive: true });
   const partial = `${file}.${process.pid}.partial`;
@@ -83,7 +83,7 @@ const viewCommand: Command = {
   ],
   async run(session) {
     const { flags } = session;
-    const config = loadKubeconfig({ files: session.kubeconfigFiles });
+    const config = await loadKubeconfig({ files: session.kubeconfigFiles });
     const current = flags.text('context') ?? config.currentContext;
     const context = config.contexts.get(current)?.body;
     const used: Readonly<Record<ListName, string>> = {
@@ -136,7 +136,7 @@ const getContextsCommand: Command = {
     { name: 'output', short: 'o', type: 'text', help: 'name' },
   ],
   async run(session, args) {
-    const config = loadKubeconfig({ files: session.kubeconfigFiles });
+    const config = await loadKubeconfig({ files: session.kubeconfigFiles });
     const missing = args.find((name) => !config.contexts.has(name));
     if (missing !== undefined) throw new CliError(`context ${missing} not found`);
     const names = (args.length > 0 ? [...args] : [...config.contexts.keys()]).sort();
@@ -159,7 +159,7 @@ const currentContextCommand: Command = {
   name: 'current-context',
   summary: 'Display the current-context',
   async run(session) {
-    const { currentContext } = loadKubeconfig({ files: session.kubeconfigFiles });
+    const { currentContext } = await loadKubeconfig({ files: session.kubeconfigFiles });
     if (currentContext === '') throw new CliError('current-context is not set');
     session.io.out(`${currentContext}\n`);
     return 0;
@@ -173,11 +173,11 @@ const useContextCommand: Command = {
   usage: 'CONTEXT_NAME',
   async run(session, args) {
     const name = onlyArgument(args, 'context name');
-    const { contexts } = loadKubeconfig({ files: session.kubeconfigFiles });
+    const { contexts } = await loadKubeconfig({ files: session.kubeconfigFiles });
     if (!contexts.has(name)) {
       throw new CliError(`no context exists with the name: ${JSON.stringify(name)}`);
     }
-    changeFile(session, (document) => {
+    await changeFile(session, (document) => {
       document['current-context'] = name;
     });
     session.io.out(`Switched to context ${JSON.stringify(name)}.\n`);
@@ -225,7 +225,7 @@ const setClusterCommand: Command = {
       values['insecure-skip-tls-verify'] = session.flags.boolean('insecure-skip-tls-verify');
     }
     const complete = embed(session, values, ['certificate-authority']);
-    changeFile(session, (document) => {
+    await changeFile(session, (document) => {
       setEntry(document, { list: 'clusters', name, values: complete });
     });
     session.io.out(`Cluster ${JSON.stringify(name)} set.\n`);
@@ -247,7 +247,7 @@ const setCredentialsCommand: Command = {
     const files = ['client-certificate', 'client-key'];
     const values = flagValues(session, ['token', 'username', 'password', ...files]);
     const complete = embed(session, values, files);
-    changeFile(session, (document) => {
+    await changeFile(session, (document) => {
       setEntry(document, { list: 'users', name, values: complete });
     });
     session.io.out(`User ${JSON.stringify(name)} set.\n`);
@@ -261,13 +261,13 @@ const setContextCommand: Command = {
   usage: '[NAME | --current] [--cluster=…] [--user=…] [--namespace=…]',
   flags: [{ name: 'current', type: 'boolean', help: 'Change the current context' }],
   async run(session, args) {
-    const { currentContext } = loadKubeconfig({ files: session.kubeconfigFiles });
+    const { currentContext } = await loadKubeconfig({ files: session.kubeconfigFiles });
     const current = session.flags.boolean('current');
     const name = current ? currentContext : onlyArgument(args, 'context name');
     if (name === '') throw new CliError('no current context is set');
     const values = flagValues(session, ['cluster', 'user', 'namespace']);
     let existed = false;
-    changeFile(session, (document) => {
+    await changeFile(session, (document) => {
       existed = setEntry(document, { list: 'contexts', name, values });
     });
     session.io.out(`Context ${JSON.stringify(name)} ${existed ? 'modified' : 'created'}.\n`);
@@ -284,9 +284,9 @@ function deleteCommandOf(name: string, list: ListName): Command {
     async run(session, args) {
       const wanted = onlyArgument(args, `${what} name`);
       const file = fileToChange(session);
-      const found = listAt(readDocument(file), list).some((entry) => entry.name === wanted);
+      const found = listAt(await readDocument(file), list).some((entry) => entry.name === wanted);
       if (!found) throw new CliError(`cannot delete ${what} ${wanted}, not in ${file}`);
-      changeFile(session, (document) => {
+      await changeFile(session, (document) => {
         document[list] = listAt(document, list).filter((entry) => entry.name !== wanted);
       });
       session.io.out(`deleted ${what} ${wanted} from ${file}\n`);

@@ -61,7 +61,7 @@ async function editObject(session: Session, object: JsonObject): Promise<JsonObj
     const editor = env['SVC_EDITOR'] || env['KUBE_EDITOR'] || env['EDITOR'] || 'vi';
     const code = await session.io.run('/bin/sh', ['-c', `${editor} "$1"`, 'edit', file]);
     if (code !== 0) throw new CliError(`the editor ended with exit code ${code}`);
-    const edited = parseYaml(readFileSync(file, 'utf8'));
+    const edited = await parseYaml(readFileSync(file, 'utf8'));
     if (edited === null || jsonEqual(edited, shown)) return undefined;
     if (!isObject(edited)) throw new CliError('the edited file is not an object');
     if (metadata['managedFields'] !== undefined || !isObject(edited.metadata)) return edited;

@@ -45,7 +45,7 @@ export const patchCommand: Command = {
         `--type must be one of [json merge strategic], not ${JSON.stringify(type)}`,
       );
     }
-    const body = readPatch(session);
+    const body = await readPatch(session);
     for (const target of await selectTargets(session, args)) {
       if (target.name === undefined) throw new CliError('resource name is required');
       const [before] = await fetchTarget(session, target);
@@ -67,14 +67,14 @@ export const patchCommand: Command = {
   },
 };
 
-function readPatch(session: Session): JsonValue {
+async function readPatch(session: Session): Promise<JsonValue> {
   const file = session.flags.text('patch-file');
   const text =
     file === undefined ? session.flags.text('patch') : readFileSync(session.path(file), 'utf8');
   if (text === undefined)
     throw new CliError('must specify --patch or --patch-file containing the contents of the patch');
   try {
-    return parseYaml(text);
+    return await parseYaml(text);
   } catch (error) {
     throw new CliError(`unable to parse ${JSON.stringify(text)}: ${(error as Error).message}`);
   }
