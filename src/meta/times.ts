@@ -1,4 +1,78 @@
+/** RFC 3339 times as Go parses and prints them, with its error texts. */
+
 /** `metav1.Time` as the API writes it: RFC 3339 in UTC, whole seconds. `ms` since the epoch. */
 export function formatTime(ms: number): string {
   return `${new Date(Math.floor(ms / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+}
+
+type ParsedTime = { readonly ms: number; readonly micros: number } | { readonly error: string };
+
+const elements: readonly (readonly [name: string, pattern: RegExp])[] = [
+  ['2006', /^\d{4}/],
+  ['-', /^-/],
+  ['01', /^\d\d/],
+  ['-', /^-/],
+  ['02', /^\d\d/],
+  ['T', /^T/],
+  ['15', /^\d\d/],
+  [':', /^:/],
+  ['04', /^\d\d/],
+  [':', /^:/],
+  ['05', /^\d\d(?:[.,]\d+)?/],
+  ['Z07:00', /^(?:Z|[+-]\d\d:\d\d)/],
+];
+
+const wellFormed =
+  /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
+
+/** Parses a time; `layout` is how Go names the expected form in an error. */
+export function parseGoTime(text: string, layout = '2006-01-02T15:04:05Z07:00'): ParsedTime {
+  const match = wellFormed.exec(text);
+  if (match === null) return { error: formError(text, layout) };
+  const part = (index: number) => Number(match[index] ?? 0);
+  const range = rangeError(part);
+  const quoted = JSON.stringify(text);
+  if (range !== undefined) return { error: `parsing time ${quoted}: ${range} out of range` };
+  const offset = (part(9) * 60 + part(10)) * 60_000 * (match[8] === '-' ? -1 : 1);
+  const at = new Date(0);
+  at.setUTCFullYear(part(1), part(2) - 1, part(3));
+  at.setUTCHours(part(4), part(5), part(6));
+  const micros = Number((match[7] ?? '').slice(0, 6).padEnd(6, '0'));
+  return { ms: at.getTime() - offset, micros };
+}
+
+function rangeError(part: (index: number) => number): string | undefined {
+  if (part(2) < 1 || part(2) > 12) return 'month';
+  if (part(4) > 23) return 'hour';
+  if (part(5) > 59) return 'minute';
+  if (part(6) > 59) return 'second';
+  const last = new Date(0);
+  last.setUTCFullYear(part(1), part(2), 0);
+  if (part(3) < 1 || part(3) > last.getUTCDate()) return 'day';
+  if (part(9) > 24 || part(10) > 60) return 'time zone offset';
+  return undefined;
+}
+
+function formError(text: string, layout: string): string {
+  const quoted = JSON.stringify(text);
+  let rest = text;
+  for (const [name, pattern] of elements) {
+    const match = pattern.exec(rest);
+    if (match === null) {
+      const at = JSON.stringify(rest);
+      const form = JSON.stringify(layout);
+      return `parsing time ${quoted} as ${form}: cannot parse ${at} as ${JSON.stringify(name)}`;
+    }
+    rest = rest.slice(match[0].length);
+  }
+  return `parsing time ${quoted}: extra text: ${JSON.stringify(rest)}`;
+}
+
+/**
+ * Seconds since the epoch in UTC as `2006-01-02T15:04:05Z`, with six more digits when asked for.
+ */
+export function printGoTime(time: { ms: number; micros: number }, digits: 0 | 6): string {
+  const text = new Date(time.ms).toISOString();
+  const seconds = text.slice(0, text.indexOf('.'));
+  return digits === 0 ? `${seconds}Z` : `${seconds}.${String(time.micros).padStart(6, '0')}Z`;
 }

@@ -1,8 +1,8 @@
 import type { JsonValue } from '../../base/json.ts';
+import { parseQuantity } from '../../meta/quantity.ts';
+import { parseGoTime, printGoTime } from '../../meta/times.ts';
 import { type DecodeContext, fail, failType } from './decode-context.ts';
 import { parseGoDuration, printGoDuration } from './go-duration.ts';
-import { parseGoTime, printGoTime } from './go-time.ts';
-import { canonicalQuantity } from './quantity.ts';
 import type { Schema } from './schema.ts';
 
 /** Decodes a value that is not null; the result counts only while the context has no error. */
@@ -149,7 +149,7 @@ function decodeDuration(value: JsonValue, context: DecodeContext): JsonValue {
 
 function decodeQuantity(value: JsonValue, context: DecodeContext): JsonValue {
   const text = typeof value === 'object' ? '{' : String(value);
-  const quantity = canonicalQuantity(text);
+  const quantity = parseQuantity(text);
   if ('error' in quantity) fail(context, quantity.error);
   return 'error' in quantity ? value : quantity.text;
 }

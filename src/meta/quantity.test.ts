@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { parseQuantity } from './quantity.ts';
+
+const stored = (text: string) => {
+  const quantity = parseQuantity(text);
+  return 'error' in quantity ? quantity.error : quantity.text;
+};
+
+test.each([
+  ['0', '0'],
+  ['0Mi', '0'],
+  ['5', '5'],
+  ['+5', '+5'],
+  ['1000', '1k'],
+  ['1200', '1200'],
+  ['12000', '12k'],
+  ['1000m', '1'],
+  ['1500m', '1500m'],
+  ['0.5', '500m'],
+  ['1.5', '1500m'],
+  ['1.500', '1.500'],
+  ['-0.5', '-500m'],
+  ['100Mi', '100Mi'],
+  ['1024Ki', '1Mi'],
+  ['1025Ki', '1025Ki'],
+  ['1536Mi', '1536Mi'],
+  ['1.5Gi', '1536Mi'],
+  ['0.5Gi', '512Mi'],
+  ['512Ki', '512Ki'],
+  ['1e3', '1e3'],
+  ['1e1', '10'],
+  ['100e1', '1e3'],
+  ['1E', '1E'],
+  ['1E3', '1E3'],
+  ['0.0000000001', '1n'],
+  ['0.5Ki', '512'],
+  [' 7 ', '7'],
+  ['123456789012345678901', '123456789012345678901'],
+])('%j is stored as %j', (text, expected) => {
+  expect(stored(text)).toBe(expected);
+});
+
+test.each(['', '1 Gi', 'abc', '1Gx', '1.2.3', '1m5x'])('%j is no quantity', (text) => {
+  expect(stored(text)).toMatch(/^quantities must match the regular expression '\^\(\[\+-\]/);
+});
+
+test.each(['--1', '1K', '1KK', '1Mm', '1e', '1ee3', '1e999999999'])(
+  '%j has no suffix we know',
+  (text) => {
+    expect(stored(text)).toBe("unable to parse quantity's suffix");
+  },
+);
+
+test('equal amounts are equal in billionths', () => {
+  const nano = (text: string) => (parseQuantity(text) as { nano: bigint }).nano;
+  expect(nano('1Gi')).toBe(nano('1073741824'));
+  expect(nano('250m')).toBe(nano('0.25'));
+  expect(nano('1Ki') > nano('1k')).toBe(true);
+});

@@ -1,0 +1,125 @@
+/** Quantities (`500m`, `1Gi`, `1e3`) as upstream reads, rounds and prints them. */
+
+export interface Quantity {
+  /** The amount in billionths; upstream keeps no finer one and rounds away from zero. */
+  readonly nano: bigint;
+  /** The stored form: the text itself where it is canonical already. */
+  readonly text: string;
+}
+
+type Format = 'decimal' | 'binary' | 'exponent';
+
+interface Parts {
+  readonly isNegative: boolean;
+  /** Digits before the point, without leading zeros; `0` when there are none. */
+  readonly whole: string;
+  readonly fraction: string;
+  readonly format: Format;
+  /** Of ten, or of two for the binary format. */
+  readonly exponent: number;
+}
+
+const form = /^([+-]?)0*(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)$/;
+const formText = '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$';
+/** Longer texts than any amount needs are refused: digits cost time in their square. */
+const lengthMax = 256;
+const exponentMax = 256;
+const decimalSuffixes = new Map([
+  ['n', -9],
+  ['u', -6],
+  ['m', -3],
+  ['', 0],
+  ['k', 3],
+  ['M', 6],
+  ['G', 9],
+  ['T', 12],
+  ['P', 15],
+  ['E', 18],
+]);
+const binarySuffixes = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
+const billion = 1_000_000_000n;
+const int64Max = 2n ** 63n - 1n;
+/** Digits that fit 64 bits whatever they are. */
+const fastDigits = 18;
+
+/** Reads a quantity; gives upstream's words for one that cannot be read. */
+export function parseQuantity(given: string): Quantity | { readonly error: string } {
+  const text = given.trim();
+  if (text === '0') return { nano: 0n, text };
+  if (text.length > lengthMax) return { error: 'unable to parse numeric part of quantity' };
+  const match = text === '' ? null : form.exec(text);
+  if (match === null)
+    return { error: `quantities must match the regular expression '${formText}'` };
+  const suffix = suffixOf(match[4] ?? '');
+  if (suffix === undefined) return { error: "unable to parse quantity's suffix" };
+  const parts: Parts = {
+    isNegative: match[1] === '-',
+    whole: match[2] === '' ? '0' : (match[2] ?? '0'),
+    fraction: match[3] ?? '',
+    ...suffix,
+  };
+  const nano = amountOf(parts);
+  if (isCanonical(parts)) return { nano, text };
+  return { nano, text: printed(nano, parts.format) };
+}
+
+function suffixOf(suffix: string): Pick<Parts, 'format' | 'exponent'> | undefined {
+  const decimal = decimalSuffixes.get(suffix);
+  if (decimal !== undefined) return { format: 'decimal', exponent: decimal };
+  const binary = binarySuffixes.indexOf(suffix);
+  if (binary >= 0) return { format: 'binary', exponent: (binary + 1) * 10 };
+  if (!/^[eE][+-]?\d+$/.test(suffix)) return undefined;
+  const exponent = Number(suffix.slice(1));
+  return Math.abs(exponent) <= exponentMax ? { format: 'exponent', exponent } : undefined;
+}
+
+function amountOf({ isNegative, whole, fraction, format, exponent }: Parts): bigint {
+  const digits = BigInt(whole + fraction);
+  const isBinary = format === 'binary';
+  const scale = 9 - fraction.length + (isBinary ? 0 : exponent);
+  const factored = isBinary ? digits << BigInt(exponent) : digits;
+  const unit = 10n ** BigInt(Math.abs(scale));
+  let nano = scale >= 0 ? factored * unit : (factored + unit - 1n) / unit;
+  if (isBinary && nano > int64Max * billion) nano = int64Max * billion;
+  return isNegative ? -nano : nano;
+}
+
+/** Upstream keeps a text that it can tell at a glance to be canonical, `1.500` among them. */
+function isCanonical({ whole, fraction, format, exponent }: Parts): boolean {
+  const shifted = whole + fraction;
+  if (format === 'binary') {
+    const digitsMax = Math.trunc(15 - exponent * 0.3 - 1);
+    const fits = fraction === '' && whole.length <= digitsMax;
+    return fits && BigInt(whole) << BigInt(exponent) <= int64Max && BigInt(whole) % 8n !== 0n;
+  }
+  const scale = exponent - fraction.length;
+  if (shifted.length > fastDigits || scale < -9) return false;
+  return scale % 3 === 0 && !shifted.endsWith('000') && !shifted.startsWith('0');
+}
+
+function printed(nano: bigint, format: Format): string {
+  if (nano === 0n) return '0';
+  const magnitude = nano < 0n ? -nano : nano;
+  const isSmall = magnitude < 1024n * billion;
+  if (format === 'binary' && !isSmall && magnitude % billion === 0n) return printedBinary(nano);
+  let mantissa = nano;
+  let exponent = -9;
+  const limit = format === 'exponent' ? Number.POSITIVE_INFINITY : 18;
+  while (mantissa % 1000n === 0n && exponent < limit) {
+    mantissa /= 1000n;
+    exponent += 3;
+  }
+  if (format === 'exponent') return exponent === 0 ? `${mantissa}` : `${mantissa}e${exponent}`;
+  const suffix = [...decimalSuffixes].find(([, power]) => power === exponent)?.[0] ?? '';
+  return `${mantissa}${suffix}`;
+}
+
+function printedBinary(nano: bigint): string {
+  let mantissa = nano / billion;
+  let power = 0;
+  while (mantissa % 1024n === 0n && power < binarySuffixes.length) {
+    mantissa /= 1024n;
+    power += 1;
+  }
+  return `${mantissa}${power === 0 ? '' : binarySuffixes[power - 1]}`;
+}
