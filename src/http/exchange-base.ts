@@ -176,7 +176,13 @@ export abstract class ExchangeBase implements Exchange {
     const onProgress = (): void => {
       this.#progressAt = this.core.clock.monotonic();
     };
-    new PacedWriter({ target: this.target, pieces, onProgress }).run();
+    const onFailure = (error: unknown): void => {
+      this.core.guard('an answer under way', () => {
+        throw error;
+      });
+      this.destroy();
+    };
+    new PacedWriter({ target: this.target, pieces, onProgress, onFailure }).run();
   }
 }
 

@@ -14,19 +14,35 @@ export class PacedWriter {
   readonly #target: Writable;
   readonly #pieces: Iterator<Buffer>;
   readonly #onProgress: () => void;
+  readonly #onFailure: (error: unknown) => void;
   /** The part of a large piece that is still to be written. */
   #rest: Buffer | undefined;
 
-  constructor(options: { target: Writable; pieces: Iterable<Buffer>; onProgress: () => void }) {
+  /** @param options.onFailure is told when a piece cannot be made; the answer must be cut off */
+  constructor(options: {
+    target: Writable;
+    pieces: Iterable<Buffer>;
+    onProgress: () => void;
+    onFailure: (error: unknown) => void;
+  }) {
     this.#target = options.target;
     this.#pieces = options.pieces[Symbol.iterator]();
     this.#onProgress = options.onProgress;
+    this.#onFailure = options.onFailure;
     this.#target.on('drain', () => this.run());
   }
 
   /** Writes until the reader is behind or the pieces are used up. */
   run(): void {
     this.#onProgress();
+    try {
+      this.#write();
+    } catch (error) {
+      this.#onFailure(error);
+    }
+  }
+
+  #write(): void {
     while (!this.#target.destroyed && !this.#target.writableEnded) {
       const { blocks, finished } = this.#nextBatch();
       this.#target.cork();
