@@ -12,8 +12,8 @@ import { type CustomKindDeps, type CustomResourceDef, fromCrd } from '../catalog
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { reconcileCrd } from '../kinds/apiextensions/crd-status.ts';
 import { formatTime } from '../meta/times.ts';
+import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import type { CachePool } from '../registry/registry.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
 import { listEntries, removeEntries } from './removal.ts';
@@ -51,44 +51,64 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const { definitions, caches, clock, logger, terminating } = options;
   const cache = caches.of(definitions);
   const kinds = createKindTable(options);
-  const run = async (name: string) => {
-    const crd = (await currentDefinitions(caches, definitions)).get(name);
-    if (crd === undefined) return;
-    if (crd.metadata.deletionTimestamp === undefined) await writeStatus(options, crd);
-    else if (await cleanUp(options, kinds, crd)) queue.addAfter(name, recheckMs);
+  const known = new Map<string, Crd>();
+  /** As it is now, so that names given out a moment ago count. */
+  const current = async (name: string) => {
+    await ready;
+    await cache.get(name, undefined);
+    return known.get(name);
   };
-  const queue = createWorkQueue({ name: 'custom-kinds', clock, logger, run, workers: 4 });
-  const refresh = (all: ReadonlyMap<string, Crd>) => {
+  const decideNames = async (name: string) => {
+    const crd = await current(name);
+    if (crd === undefined) return;
+    if (crd.metadata.deletionTimestamp !== undefined) removals.add(name);
+    else await writeStatus(options, crd, [...known.values()]);
+  };
+  const remove = async (name: string) => {
+    const crd = await current(name);
+    if (crd?.metadata.deletionTimestamp === undefined) return;
+    if (await cleanUp(options, kinds, crd)) removals.addAfter(name, recheckMs);
+  };
+  // One at a time: two definitions must not be given the same name.
+  const names = createWorkQueue({ name: 'names', clock, logger, run: decideNames, workers: 1 });
+  const removals = createWorkQueue({ name: 'removals', clock, logger, run: remove, workers: 4 });
+  const refresh = () => {
     terminating.clear();
-    for (const [name, crd] of all) {
+    for (const [name, crd] of known) {
       if (crd.metadata.deletionTimestamp !== undefined) terminating.add(name);
     }
-    kinds.replace(all);
+    kinds.replace(known);
   };
-  const known = new Map<string, Crd>();
-  const subscription = cache.subscribe(({ previous, current }) => {
-    const name = (current ?? previous)?.index.name ?? '';
-    if (current === undefined) known.delete(name);
-    else known.set(name, decodeEntry(current) as Crd);
-    refresh(known);
-    queue.add(name);
-    if (current === undefined) for (const other of known.keys()) queue.add(other);
+  const subscription = cache.subscribe((change) => {
+    const name = (change.current ?? change.previous)?.index.name ?? '';
+    if (change.current === undefined) known.delete(name);
+    else known.set(name, decodeEntry(change.current) as Crd);
+    refresh();
+    names.add(name);
+    for (const other of waitingForNames(known)) names.add(other);
   });
   const ready = cache.ready().then(async () => {
     const stored = await currentDefinitions(caches, definitions);
     for (const [name, crd] of stored) if (!known.has(name)) known.set(name, crd);
-    refresh(known);
-    for (const name of known.keys()) queue.add(name);
+    refresh();
+    for (const name of known.keys()) names.add(name);
   });
   // A server that gives up its start closes the caches before anybody waits for this.
   ready.catch(() => {});
   return {
     ready,
-    close() {
+    async close() {
       subscription.close();
-      return queue.close();
+      await Promise.all([names.close(), removals.close()]);
     },
   };
+}
+
+/** Those without all their names, which any change may free. */
+function waitingForNames(known: ReadonlyMap<string, Crd>): readonly string[] {
+  const waits = (crd: Crd) =>
+    crd.status?.conditions?.some((one) => one.type === 'NamesAccepted' && one.status === 'False');
+  return [...known].flatMap(([name, crd]) => (waits(crd) === true ? [name] : []));
 }
 
 async function currentDefinitions(
@@ -116,7 +136,8 @@ function createKindTable(options: CustomKindsOptions): KindTable {
   let made = new Map<string, Made>();
   const entryOf = (name: string, crd: Crd): Made | undefined => {
     const before = made.get(name);
-    if (before !== undefined && isSameKind(before.crd, crd)) return before;
+    if (before?.crd === crd) return before;
+    if (before !== undefined && isSameKind(before.crd, crd)) return { crd, def: before.def };
     try {
       return { crd, def: fromCrd(crd, deps) };
     } catch (error) {
@@ -133,9 +154,10 @@ function createKindTable(options: CustomKindsOptions): KindTable {
         if (entry !== undefined) next.set(name, entry);
       }
       const changed = [...made].filter(([name, { def }]) => next.get(name)?.def !== def);
-      if (changed.length === 0 && next.size === made.size) return;
+      const isSame = changed.length === 0 && next.size === made.size;
       made = next;
-      for (const [, { def }] of changed) caches.drop(def);
+      if (isSame) return;
+      for (const [name, { def }] of changed) caches.drop(def, next.get(name)?.def);
       catalogue.replaceCustom([...next.values()].map(({ def }) => def));
     },
   };
@@ -163,14 +185,17 @@ function namesOf({ spec, status }: Crd): CrdNames {
   return accepted === undefined || accepted.plural === '' ? spec.names : accepted;
 }
 
-async function writeStatus(options: CustomKindsOptions, crd: Crd): Promise<void> {
-  const { caches, definitions, clock, inside } = options;
-  const all = await currentDefinitions(caches, definitions);
-  if (reconcileCrd(crd, [...all.values()], clock.now()) === undefined) return;
+async function writeStatus(
+  options: CustomKindsOptions,
+  crd: Crd,
+  all: readonly Crd[],
+): Promise<void> {
+  const { definitions, clock, inside } = options;
+  if (reconcileCrd(crd, all, clock.now()) === undefined) return;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   await inside.change({ ...at, subresource: 'status' }, (object) => {
     const current = object as Crd;
-    const status = reconcileCrd(current, [...all.values()], clock.now());
+    const status = reconcileCrd(current, all, clock.now());
     return status === undefined ? current : { ...current, status };
   });
 }
@@ -179,37 +204,54 @@ async function writeStatus(options: CustomKindsOptions, crd: Crd): Promise<void>
 async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd): Promise<boolean> {
   const { inside, definitions, cleanupFinalizer, caches } = options;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
-  if (!(crd.metadata.finalizers ?? []).includes(cleanupFinalizer)) return false;
-  await markTerminating(options, crd);
+  const finalizers = crd.metadata.finalizers ?? [];
+  if (!finalizers.includes(cleanupFinalizer)) return false;
+  await markTerminating(options, crd, underWay);
   const def = kinds.find(at.name);
   if (def !== undefined) {
     await removeEntries({ caches, inside, at: { def, namespace: '' } });
     const left = await listEntries(caches, { def, namespace: '' });
     if (left.length > 0) return true;
   }
+  // Seen only where somebody else's finalizer keeps the definition.
+  if (finalizers.length > 1) await markTerminating(options, crd, completed);
   await inside.change(at, (object) => {
-    const finalizers = (object.metadata.finalizers ?? []).filter((one) => one !== cleanupFinalizer);
-    if (finalizers.length === 0) delete object.metadata.finalizers;
-    else object.metadata.finalizers = finalizers;
+    const rest = (object.metadata.finalizers ?? []).filter((one) => one !== cleanupFinalizer);
+    if (rest.length === 0) delete object.metadata.finalizers;
+    else object.metadata.finalizers = rest;
     return object;
   });
   return false;
 }
 
-async function markTerminating(options: CustomKindsOptions, crd: Crd): Promise<void> {
-  if (crdConditionIsTrue(crd, 'Terminating')) return;
+const underWay = {
+  type: 'Terminating',
+  status: 'True',
+  reason: 'InstanceDeletionInProgress',
+  message: 'CustomResource deletion is in progress',
+} as const;
+const completed = {
+  type: 'Terminating',
+  status: 'False',
+  reason: 'InstanceDeletionCompleted',
+  message: 'removed all instances',
+} as const;
+
+async function markTerminating(
+  options: CustomKindsOptions,
+  crd: Crd,
+  state: typeof underWay | typeof completed,
+): Promise<void> {
+  if (crd.status?.conditions?.some((one) => one.type === state.type && one.status === state.status))
+    return;
   const { inside, definitions, clock } = options;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
+  const { type, status: value, reason, message } = state;
+  const lastTransitionTime = formatTime(clock.now());
   await inside.change({ ...at, subresource: 'status' }, (object) => {
     const current = object as Crd;
-    const others = (current.status?.conditions ?? []).filter(({ type }) => type !== 'Terminating');
-    const condition = {
-      type: 'Terminating',
-      status: 'True' as const,
-      lastTransitionTime: formatTime(clock.now()),
-      reason: 'InstanceDeletionInProgress',
-      message: 'CustomResource deletion is in progress',
-    };
+    const others = (current.status?.conditions ?? []).filter((one) => one.type !== type);
+    const condition = { type, status: value, lastTransitionTime, reason, message };
     const status = { ...(current.status as CrdStatus), conditions: [...others, condition] };
     return { ...current, status };
   });

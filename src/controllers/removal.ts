@@ -1,5 +1,5 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
-import type { CachePool } from '../registry/registry.ts';
+import type { CachePool } from '../registry/cache-pool.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
 

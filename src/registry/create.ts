@@ -108,7 +108,7 @@ async function tryInsert(
     return existing === undefined ? { entry: dryEntry({ key, value, index }) } : { existing };
   }
   const storeKey = def.storage.prefix + key;
-  const hint = new EntryHint(index);
+  const hint = new EntryHint(index, def.storage);
   const result = await storing(() => registry.store.put({ key: storeKey, value, expect: 0, hint }));
   if (!result.ok) return { existing: entryOf(def, result.current) };
   const { revision } = result;

@@ -169,7 +169,7 @@ async function putMarked(
       key: storeKey,
       value,
       expect: current.revision,
-      hint: new EntryHint(index),
+      hint: new EntryHint(index, def.storage),
     }),
   );
   if (!result.ok) return { current: entryOf(def, result.current) };

@@ -3,7 +3,8 @@ import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { internalError, StatusError, serviceUnavailable } from '../meta/status.ts';
 import type { GroupKind, GroupResource } from '../meta/types.ts';
 import { type Store, StoreError } from '../storage/contract.ts';
-import type { Entry, ResourceCache } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/contract.ts';
+import type { CachePool } from './cache-pool.ts';
 import type { AdmissionPort, FieldManagerPort } from './contract.ts';
 
 /** What the verbs of the generic registry work with; made once by `server/`. */
@@ -13,36 +14,6 @@ export interface Registry {
   readonly fieldManager: FieldManagerPort;
   readonly admission: AdmissionPort;
   readonly caches: CachePool;
-}
-
-/** One watch cache per storage prefix, opened when first asked for. */
-export interface CachePool {
-  of(def: ResourceDef): ResourceCache;
-  /** Drops the cache of a kind that is no longer served. */
-  drop(def: ResourceDef): void;
-  close(): void;
-}
-
-/** Makes a pool over a function that opens one cache. */
-export function createCachePool(open: (def: ResourceDef) => ResourceCache): CachePool {
-  const caches = new Map<string, ResourceCache>();
-  return {
-    of(def) {
-      const known = caches.get(def.storage.prefix);
-      if (known !== undefined) return known;
-      const opened = open(def);
-      caches.set(def.storage.prefix, opened);
-      return opened;
-    },
-    drop(def) {
-      caches.get(def.storage.prefix)?.close();
-      caches.delete(def.storage.prefix);
-    },
-    close() {
-      for (const cache of caches.values()) cache.close();
-      caches.clear();
-    },
-  };
 }
 
 export function groupResourceOf(def: ResourceDef): GroupResource {

@@ -218,7 +218,7 @@ async function putChanged(
       key: storeKey,
       value,
       expect: current.revision,
-      hint: new EntryHint(index),
+      hint: new EntryHint(index, def.storage),
     }),
   );
   if (!result.ok) return { current: entryOf(def, result.current) };

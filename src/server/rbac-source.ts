@@ -2,8 +2,8 @@ import type { RbacSource } from '../authz/rbac-authorizer.ts';
 import type { RbacChange, RbacKind } from '../authz/rbac-index.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
-import type { CachePool } from '../registry/registry.ts';
 import type { Entry, EntryChange } from '../watchcache/contract.ts';
 
 const resources: Readonly<Record<RbacKind, string>> = {

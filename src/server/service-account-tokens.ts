@@ -13,8 +13,8 @@ import {
 } from '../authn/service-account-token.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { Dialect } from '../dialect.ts';
+import type { CachePool } from '../registry/cache-pool.ts';
 import { objectKey } from '../registry/object-codec.ts';
-import type { CachePool } from '../registry/registry.ts';
 import { writeFileAtomically } from './certificates-files.ts';
 import type { ServerConfig } from './config.ts';
 

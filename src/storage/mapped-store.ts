@@ -2,13 +2,24 @@ import type { Store, StoredRecord, StoreEvent } from './contract.ts';
 
 /**
  * A store whose values pass through `read` on their way out: for readers that need another form
- * than the stored one. Events that carry their writer's hint are in today's form already.
+ * than the stored one. Events whose writer's hint says so are in that form already; the hints of
+ * others are of no use to the reader.
  */
-export function mappedStore(store: Store, read: (value: Buffer) => Buffer): Store {
+export function mappedStore(
+  store: Store,
+  form: {
+    readonly read: (value: Buffer) => Buffer;
+    readonly isRead: (hint: unknown) => boolean;
+  },
+): Store {
+  const { read, isRead } = form;
   const record = <T extends StoredRecord | undefined>(found: T): T =>
     found === undefined ? found : { ...found, value: read(found.value) };
-  const event = (one: StoreEvent): StoreEvent =>
-    one.type === 'put' && one.hint === undefined ? { ...one, value: read(one.value) } : one;
+  const event = (one: StoreEvent): StoreEvent => {
+    if (one.type !== 'put' || isRead(one.hint)) return one;
+    const { hint: _, ...plain } = one;
+    return { ...plain, value: read(one.value) };
+  };
   return {
     currentRevision: () => store.currentRevision(),
     compactRevision: () => store.compactRevision(),

@@ -30,11 +30,16 @@ export interface Entry {
   memo: Map<string, Buffer> | undefined;
 }
 
-/** Passed as `PutRequest.hint`: the index of the object that the value encodes. */
+/**
+ * Passed as `PutRequest.hint`: the index of the object that the value encodes, and by which storage
+ * definition it was written, which may be an older one than its readers go by.
+ */
 export class EntryHint {
   readonly index: EntryIndex;
-  constructor(index: EntryIndex) {
+  readonly form: unknown;
+  constructor(index: EntryIndex, form?: unknown) {
     this.index = index;
+    this.form = form;
   }
 }
 

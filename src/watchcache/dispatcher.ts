@@ -109,7 +109,9 @@ export class Dispatcher {
     return true;
   }
 
+  /** Ends every watch, after what the readers that keep up have yet to be told. */
   endAll(reason: WatchEnd): void {
+    this.flush();
     for (const watcher of [...this.#watchers]) this.end(watcher, reason);
   }
 

@@ -147,7 +147,8 @@ export function numberCheck(
     const limit = (one: number) => (whole ? Math.trunc(one) : one);
     const field = fieldOf(path);
     if (inRange !== undefined && !inRange(number)) {
-      const what = `${node.types[0]} with format ${node.format}`;
+      const form = node.format === '' ? '(default format)' : `with format ${node.format}`;
+      const what = `${node.types[0]} ${form}`;
       errors.push(compositeError(`Checked value must be of type ${what} in ${path}`));
     }
     if (multipleOf !== undefined && !isMultiple(number, limit(multipleOf))) {
@@ -173,10 +174,20 @@ export function numberCheck(
   };
 }
 
+/** What fits each format of an integer, from the least to before the end. */
+const integerRanges: Readonly<Record<string, readonly [least: bigint, end: bigint]>> = {
+  int32: [-(2n ** 31n), 2n ** 31n],
+  uint32: [0n, 2n ** 32n],
+  uint64: [0n, 2n ** 64n],
+};
+
 function rangeCheck(node: { readonly types: readonly string[]; readonly format: string }) {
   if (node.types.length !== 1) return undefined;
-  if (node.types[0] === 'integer' && node.format === 'int32') {
-    return (value: number | bigint) => value >= -(2 ** 31) && value < 2 ** 31;
+  if (node.types[0] === 'integer') {
+    const [least, end] = integerRanges[node.format] ?? [-(2n ** 63n), 2n ** 63n];
+    const isWhole = (value: number | bigint) =>
+      typeof value === 'bigint' || Number.isInteger(value);
+    return (value: number | bigint) => isWhole(value) && value >= least && value < end;
   }
   if (node.types[0] === 'number' && node.format === 'float') {
     return (value: number | bigint) => Number.isFinite(Math.fround(Number(value)));

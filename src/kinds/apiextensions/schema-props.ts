@@ -20,7 +20,7 @@ export interface SchemaProps extends JsonObject {
   properties?: { [name: string]: SchemaProps };
   additionalProperties?: boolean | SchemaProps;
   patternProperties?: { [name: string]: SchemaProps };
-  dependencies?: { [name: string]: SchemaProps | string[] };
+  dependencies?: { [name: string]: SchemaProps | string[] | null };
   additionalItems?: boolean | SchemaProps;
   definitions?: { [name: string]: SchemaProps };
   'x-kubernetes-preserve-unknown-fields'?: boolean;

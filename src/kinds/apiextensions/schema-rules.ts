@@ -149,7 +149,9 @@ function childErrors(props: SchemaProps, place: Place, options: SchemaRuleOption
     });
   }
   for (const [name, child] of Object.entries(props.dependencies ?? {})) {
-    if (!Array.isArray(child)) visit(child, { ...below, path: keyPath(at('dependencies'), name) });
+    // Unlike other members, one that is null is kept by the decoder: it stands for no schema.
+    if (child === null || Array.isArray(child)) continue;
+    visit(child, { ...below, path: keyPath(at('dependencies'), name) });
   }
   return errors;
 }
