@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { JsonObject } from '../base/json.ts';
@@ -85,16 +86,23 @@ export class OpenApiDocuments {
     this.#source = source;
   }
 
-  /** `/openapi/v3`. */
-  index(): HeldDocument {
+  /** `/openapi/v3`. Needs all documents, for their digests, and lets others in between two. */
+  async index(): Promise<HeldDocument> {
     const snapshot = this.#source.snapshot();
     if (this.#index?.generation === snapshot.generation) return this.#index.document;
     const parts = new Map<string, Part>();
-    for (const place of this.#places(snapshot)) parts.set(place.name, this.#current(place));
-    this.#parts = parts;
+    for (const place of this.#places(snapshot)) {
+      const part = this.#current(place);
+      if (part !== this.#parts.get(place.name)) await nextTurn();
+      parts.set(place.name, part);
+    }
     const digests = new Map([...parts].map(([name, { document }]) => [name, document.digest]));
     const document = this.#hold(openApiV3Index(digests));
-    this.#index = { generation: snapshot.generation, document };
+    // A slower asker with an older snapshot keeps what it found to itself.
+    if ((this.#index?.generation ?? 0) < snapshot.generation) {
+      this.#parts = parts;
+      this.#index = { generation: snapshot.generation, document };
+    }
     return document;
   }
 

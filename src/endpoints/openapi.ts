@@ -22,7 +22,7 @@ export function openApiEndpoint(admitted: Admitted): MaybePromise<boolean> {
   if (!isIndex && !isWhole && !path.startsWith('/openapi/v3/')) return false;
   if (verb !== 'get' && verb !== 'head') throw methodNotAllowedOnPath();
   const documents = documentsOf(admitted.context);
-  if (isIndex) return answer(admitted, { document: documents.index() });
+  if (isIndex) return documents.index().then((document) => answer(admitted, { document }));
   if (isWhole) return answer(admitted, { document: documents.whole(), types: wholeTypes });
   return answerPart(admitted, documents, path.slice('/openapi/v3/'.length));
 }
