@@ -1,0 +1,155 @@
+import http2 from 'node:http2';
+import { abuse } from './abuse.ts';
+import { thingDefinition } from './objects.ts';
+import { type FuzzRequest, fuzzNamespaces, fuzzRequest } from './requests.ts';
+
+export interface FuzzReport {
+  /** Answers by status; 0 stands for streams cut off without one. */
+  readonly statuses: ReadonlyMap<number, number>;
+  /** What must not happen, one text a request, at most a few. */
+  readonly faults: readonly string[];
+  readonly seconds: number;
+}
+
+interface Outcome {
+  readonly status: number;
+  readonly text: string;
+}
+
+const faultsMax = 20;
+const patienceMs = 60_000;
+const inFlight = 32;
+const abusedEach = 100;
+const preparedEach = 500;
+
+/**
+ * Sends the requests numbered `from` to `to` of a seed. A fault is an answer of 500 or an unknown
+ * 5xx, a failure that is no Status, or none at all: whatever a client sends, it is the client's.
+ */
+export async function driveFuzz(options: {
+  readonly url: string;
+  readonly token: string;
+  readonly seed: number;
+  readonly from: number;
+  readonly to: number;
+  readonly onProgress?: (done: number) => void;
+}): Promise<FuzzReport> {
+  const { url, token, seed } = options;
+  const sessions = new Sessions(url);
+  const statuses = new Map<number, number>();
+  const faults: string[] = [];
+  const began = performance.now();
+  await prepare(sessions, token);
+  let next = options.from;
+  const worker = async () => {
+    while (next < options.to && faults.length < faultsMax) {
+      const number = next++;
+      const request = fuzzRequest(seed, number, token);
+      const outcome = await sessions.send(request);
+      statuses.set(outcome.status, (statuses.get(outcome.status) ?? 0) + 1);
+      const fault = faultOf(request, outcome);
+      if (fault !== undefined) faults.push(`#${number} ${describe(request)}: ${fault}`);
+      if (number % abusedEach === 0) await abuse(url, seed ^ number);
+      if (number % preparedEach === 0) await prepare(sessions, token);
+      if ((number + 1) % 10_000 === 0) options.onProgress?.(number + 1 - options.from);
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, worker));
+  sessions.close();
+  return { statuses, faults, seconds: (performance.now() - began) / 1000 };
+}
+
+/** Makes (again) what requests may have taken away. */
+async function prepare(sessions: Sessions, token: string): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const post = (path: string, body: object) =>
+    sessions.send({
+      method: 'POST',
+      path,
+      headers,
+      body: Buffer.from(JSON.stringify(body)),
+      abandons: false,
+    });
+  for (const name of fuzzNamespaces) await post('/api/v1/namespaces', { metadata: { name } });
+  await post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', thingDefinition);
+}
+
+function faultOf(request: FuzzRequest, { status, text }: Outcome): string | undefined {
+  if (request.abandons) return undefined;
+  if (status === 0) return `no answer: ${text}`;
+  // 504 is the answer to a resourceVersion not reached; 503 while a definition is taking effect.
+  if (status >= 500 && status !== 504 && status !== 503) return `${status} ${text.slice(0, 500)}`;
+  const isHidden = request.method === 'HEAD' || request.path.startsWith('/readyz');
+  if (status < 400 || isHidden || text.includes('Status')) return undefined;
+  return `${status} without a Status: ${text.slice(0, 200)}`;
+}
+
+function describe({ method, path, headers, body }: FuzzRequest): string {
+  const type = headers['content-type'] ?? '';
+  const shown =
+    body === undefined ? '' : ` ${JSON.stringify(body.toString('latin1').slice(0, 400))}`;
+  return `${method} ${path.slice(0, 300)} [${type}; ${headers.accept}]${shown}`;
+}
+
+/** One connection at a time, a new one when the server has closed it. */
+class Sessions {
+  readonly #url: string;
+  #session: http2.ClientHttp2Session | undefined;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  send(request: FuzzRequest): Promise<Outcome> {
+    const { method, path, headers, body, abandons } = request;
+    const session = this.#current();
+    return new Promise((resolve) => {
+      let stream: http2.ClientHttp2Stream;
+      try {
+        stream = session.request(
+          { ':method': method, ':path': path, ...headers },
+          { endStream: body === undefined },
+        );
+      } catch (error) {
+        // Node refuses to send what is no header at all.
+        resolve({ status: 499, text: `Status: not sent: ${String(error)}` });
+        return;
+      }
+      let status = 0;
+      let text = '';
+      let why = '';
+      stream.setTimeout(patienceMs, () => {
+        why = `silent for ${patienceMs} ms`;
+        stream.close(http2.constants.NGHTTP2_CANCEL);
+      });
+      stream.on('response', (answer) => {
+        status = Number(answer[':status']);
+      });
+      stream.setEncoding('utf8');
+      stream.on('data', (chunk: string) => {
+        if (text.length < 10_000) text += chunk;
+      });
+      stream.on('error', (error) => {
+        why ||= String(error);
+      });
+      stream.on('close', () => resolve({ status, text: status === 0 ? why : text }));
+      if (abandons) {
+        if (body !== undefined) stream.write(body.subarray(0, body.length / 2));
+        setImmediate(() => stream.close(http2.constants.NGHTTP2_CANCEL));
+      } else if (body !== undefined) stream.end(body);
+    });
+  }
+
+  #current(): http2.ClientHttp2Session {
+    const held = this.#session;
+    if (held !== undefined && !held.closed && !held.destroyed) return held;
+    const made = http2.connect(this.#url, { rejectUnauthorized: false });
+    made.on('error', () => {});
+    this.#session = made;
+    return made;
+  }
+
+  close(): void {
+    this.#session?.close();
+  }
+}
