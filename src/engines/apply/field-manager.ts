@@ -105,11 +105,14 @@ function ownersBefore(kind: TrackedKind, { live, object }: RecordedUpdate): Mana
   const stored = live?.metadata.managedFields;
   const given: JsonValue | undefined = object.metadata.managedFields;
   if (kind.subresource !== '' || given === undefined) return decodeOrNone(stored);
-  if (Array.isArray(given) && given.length === 1 && isEmptyEntry(given[0])) return noManaged;
+  if (Array.isArray(given) && given.length === 1 && isEmptyEntry(given[0])) return resetManaged;
   if (jsonEqual(given, stored)) return decodeOrNone(stored);
   const managed = decodeOrNone(given);
   return managed.managers.size === 0 ? decodeOrNone(stored) : managed;
 }
+
+/** No owners because the request says so: what it changes itself is tracked all the same. */
+const resetManaged: Managed = { managers: new Map(), times: new Map() };
 
 const isEmptyEntry = (entry: JsonValue | undefined) =>
   isObject(entry) && Object.keys(entry).length === 0;
@@ -128,8 +131,10 @@ interface TrackedUpdate extends RecordedUpdate {
 
 function trackUpdate(kind: TrackedKind, update: TrackedUpdate): Managed {
   const { live, before } = update;
-  // An object stored without owners stays without until somebody applies.
-  if (before.managers.size === 0 && (live?.metadata.uid ?? '') !== '') return noManaged;
+  // An object stored without owners stays without until somebody applies; upstream has it so even
+  // for the request that resets them, whose own changes must be its own here (MF-3).
+  const isUntracked = before.managers.size === 0 && before !== resetManaged;
+  if (isUntracked && (live?.metadata.uid ?? '') !== '') return noManaged;
   return capUpdates(takeChanges(kind, update));
 }
 
