@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import http2 from 'node:http2';
 import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -254,6 +255,22 @@ describe('client certificates', () => {
       const master = issue(ca, 'root', ['dev', 'system:masters']);
       expect((await get(probe, { certificate: master })).status).toBe(200);
     }
+  });
+
+  test('AUTHN-2: over HTTP/2 it counts for every request of the connection', async () => {
+    const { certificatePem: cert, keyPem: key } = issue(second, 'jane', ['system:masters']);
+    const session = http2.connect(server.url, { rejectUnauthorized: false, cert, key });
+    const statuses = [1, 2, 3].map(
+      () =>
+        new Promise((resolve, reject) => {
+          const stream = session.request({ ':path': probe });
+          stream.on('response', (headers) => resolve(headers[':status']));
+          stream.on('error', reject);
+          stream.resume();
+        }),
+    );
+    expect(await Promise.all(statuses)).toEqual([200, 200, 200]);
+    session.destroy();
   });
 
   test('AUTHN-2, AUTHN-12: who shows one is in system:authenticated', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestServer, type TestServer } from './harness.ts';
+import { eventually, startTestServer, type TestServer } from './harness.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -294,5 +294,52 @@ describe('generation', () => {
     expect(own.body.metadata.generation).toBe(2);
     const same = await server.patch(at, { spec: { replicas: 2 } }, 'merge');
     expect(same.body.metadata.generation).toBe(2);
+  });
+
+  test('META-8: kinds without a status have none', async () => {
+    const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'g', generation: 7 } };
+    const made = await server.post('/api/v1/namespaces/default/configmaps', body);
+    expect(made.body.metadata).not.toHaveProperty('generation');
+    const at = '/api/v1/namespaces/default/configmaps/g';
+    const changed = await server.patch(at, { data: { a: 'b' } }, 'merge');
+    expect(changed.body.metadata).not.toHaveProperty('generation');
+  });
+
+  test('META-8: custom kinds count, their status apart when it is a sub-resource', async () => {
+    const kinds = async (plural: string, subresources: object) => {
+      const kind = plural === 'parts' ? 'Part' : 'Whole';
+      const schema = {
+        openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+      };
+      const made = await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', {
+        apiVersion: 'apiextensions.svc.io/v1',
+        kind: 'CustomResourceDefinition',
+        metadata: { name: `${plural}.example.com` },
+        spec: {
+          group: 'example.com',
+          scope: 'Cluster',
+          names: { plural, kind },
+          versions: [{ name: 'v1', served: true, storage: true, schema, ...subresources }],
+        },
+      });
+      expect(made.status).toBe(201);
+      const path = `/apis/example.com/v1/${plural}`;
+      await eventually(async () => (await server.get(path)).status === 200);
+      const body = { apiVersion: 'example.com/v1', kind, metadata: { name: 'x' }, spec: { a: 1 } };
+      expect((await server.post(path, body)).body.metadata.generation).toBe(1);
+      const generation = async (change: object, sub = '') =>
+        (await server.patch(`${path}/x${sub}`, change, 'merge')).body.metadata.generation;
+      return [
+        await generation({ metadata: { labels: { a: 'b' } } }),
+        await generation({ spec: { a: 2 } }),
+        await generation({ status: { b: 1 } }),
+        ...('subresources' in subresources
+          ? [await generation({ status: { b: 2 } }, '/status')]
+          : []),
+      ];
+    };
+    const withStatus = { subresources: { status: {} } };
+    expect(await kinds('parts', withStatus)).toEqual([1, 2, 2, 2]);
+    expect(await kinds('wholes', {})).toEqual([1, 2, 3]);
   });
 });

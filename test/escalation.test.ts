@@ -166,6 +166,10 @@ describe('roles', () => {
       `clusterroles.${rbacGroup} "gathers" is forbidden: must have cluster-admin privileges to use the aggregationRule`,
     );
     expect((await server.post(path, role, as('escalator'))).status).toBe(201);
+    const without = roleOf('ClusterRole', 'gathers', { rules: [] });
+    const dropped = await server.put(`${path}/gathers`, without, as('writer'));
+    expect(dropped.status).toBe(403);
+    expect(dropped.body.message).toBe(answer.body.message);
   });
 });
 

@@ -24,7 +24,7 @@ describe('kubeconfig', () => {
     expect(kubeconfigFiles({ env: {}, home: '/h' })).toEqual(['/h/.kube/config']);
   });
 
-  test('files merge, the first to name an entry winning; paths are relative to their file', async () => {
+  test('files merge, first names winning; paths are relative to their file', async () => {
     writeFileSync(file('ca.pem'), 'CA');
     writeFileSync(file('token'), 'from-file\n');
     writeFileSync(
@@ -143,7 +143,7 @@ describe('mapping', () => {
 });
 
 describe('yaml', () => {
-  test('dates stay text, 1.1 booleans are booleans, and writing quotes what would change', async () => {
+  test('dates stay text, 1.1 booleans are booleans, writing quotes as needed', async () => {
     expect(await parseYamlDocuments('a: 2020-01-01\nb: yes\n---\n---\n[1]')).toEqual([
       { a: '2020-01-01', b: true },
       [1],

@@ -71,6 +71,8 @@ export function fillSystemFields(object: ApiObject, nowMs: number): void {
   delete metadata.deletionTimestamp;
   delete metadata.deletionGracePeriodSeconds;
   delete metadata.selfLink;
+  // Kinds that count their changes begin at 1; upstream lets the client choose for the others.
+  delete metadata.generation;
   metadata.uid = randomUUID();
   metadata.creationTimestamp = formatTime(nowMs);
   if ((metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '') {
