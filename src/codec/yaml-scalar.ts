@@ -22,10 +22,15 @@ const infinities = /^[-+]?\.(?:inf|Inf|INF)$/;
 const notNumbers = new Set(['.nan', '.NaN', '.NAN']);
 const integerPattern = /^[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)$/;
 const floatPattern = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
-const datePattern =
-  /^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt ][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[-+][0-9]{2}:[0-9]{2})?)?$/;
+const dayPattern = /^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}$/;
+const momentPattern =
+  /^[0-9]{4}(?:-[0-9]{1,2}){2}[Tt ](?:[0-9]{1,2}:){2}[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[-+][0-9:]{5})?$/;
 const base60Pattern = /^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$/;
 const numberDigitsMax = 400;
+
+function isTime(text: string): boolean {
+  return dayPattern.test(text) || momentPattern.test(text);
+}
 
 /** The value of a plain scalar; infinities and NaN come as such, for the caller to refuse. */
 export function plainScalar(text: string): JsonValue {
@@ -35,7 +40,7 @@ export function plainScalar(text: string): JsonValue {
   if (first === '.') return dottedScalar(text);
   if (first !== '-' && first !== '+' && (first < '0' || first > '9')) return text;
   if (infinities.test(text)) return first === '-' ? -Infinity : Infinity;
-  if (text.length > numberDigitsMax || datePattern.test(text)) return text;
+  if (text.length > numberDigitsMax || isTime(text)) return text;
   const digits = text.replaceAll('_', '');
   if (integerPattern.test(digits)) return exactInteger(digits);
   return floatPattern.test(digits) ? Number(digits) : text;
@@ -60,6 +65,6 @@ function exactInteger(digits: string): number | bigint {
 
 /** True when a string must be quoted, since plain it would be read as something else. */
 export function readsAsOther(text: string): boolean {
-  if (text === '<<' || datePattern.test(text) || base60Pattern.test(text)) return true;
+  if (text === '<<' || isTime(text) || base60Pattern.test(text)) return true;
   return typeof plainScalar(text) !== 'string';
 }
