@@ -26,7 +26,14 @@ export async function answerFailure(failure: {
     );
   } catch (cause) {
     context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
+    // A client that is told nothing waits until its own time is up.
+    if (exchange.answeredStatus === undefined) sendBare(exchange, baseHeaders);
   }
+}
+
+function sendBare(exchange: Exchange, baseHeaders: Readonly<Record<string, string>>): void {
+  const headers = { ...baseHeaders, 'content-type': 'text/plain; charset=utf-8' };
+  exchange.send({ status: 500, headers, body: Buffer.from('Internal Server Error\n') });
 }
 
 interface Failed {
