@@ -73,7 +73,7 @@ describe('watch stream', () => {
     return events;
   }
 
-  test('events are found however the bytes are cut; a half line at the end is dropped', async () => {
+  test('events are found however bytes are cut; a half line at the end is dropped', async () => {
     const text = '{"type":"ADDED","object":{"a":"é"}}\n{"type":"DELETED","object":{}}\n{"type":"AD';
     const bytes = Buffer.from(text);
     for (let size = 1; size < 20; size++) {

@@ -1,11 +1,11 @@
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
+import { storedVersion } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
 import { StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { WriteContext } from '../registry/contract.ts';
 import { createObject } from '../registry/create.ts';
 import type { Registry } from '../registry/registry.ts';
-import { storedVersion } from '../controllers/inside.ts';
 
 /** Stems of the namespaces that exist from the start besides `default`. */
 const systemNamespaces = ['system', 'public', 'node-lease'];
