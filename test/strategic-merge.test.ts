@@ -167,12 +167,15 @@ describe('errors', () => {
     }));
     const answer = await server.patch(path, [...ops, ...deep], 'json');
     expect(answer.status).toBeLessThan(500);
-    const nested = Array.from({ length: 9000 }, (_, at) => ({
+    const kind = await defineThing(server, [{ preserve: true }]);
+    await server.post(kind.path(namespace), kind.body('deep', {}));
+    const nested = Array.from({ length: 1200 }, (_, at) => ({
       op: 'add',
-      path: `${'/d'.repeat(at + 1)}`,
+      path: '/d'.repeat(at + 1),
       value: {},
     }));
-    const refused = await server.patch(path, nested, 'json');
-    expect([400, 413, 422]).toContain(refused.status);
+    const refused = await server.patch(`${kind.path(namespace)}/deep`, nested, 'json');
+    expect(refused.status).toBeGreaterThanOrEqual(400);
+    expect(refused.status).toBeLessThan(500);
   });
 });
