@@ -1,5 +1,6 @@
 // Writes docs/CONFORMANCE.md: which requirement is proved by which test over HTTP. A test proves
-// the rows its title starts with (`LIST-1, LIST-2: …`). With --check it writes nothing, and only
+// the rows its title starts with (`LIST-1, LIST-2: …`); a row's `missing` in requirements.json is
+// what no test of it can prove, as it is not there yet. With --check it writes nothing, and only
 // says whether the page is true.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -42,13 +43,14 @@ export function conformancePage() {
   const found = proofs();
   const unknown = [...found.keys()].filter((id) => !rows.some((row) => row.id === id));
   if (unknown.length > 0) throw new Error(`tests name unknown rows: ${unknown.join(', ')}`);
-  const lines = rows.map(({ id, summary }) => {
+  const lines = rows.map(({ id, summary, missing }) => {
     const files = found.get(id);
     const state =
       files === undefined
         ? 'not done'
         : [...files].map(([path, count]) => `[${count}](../${path})`).join(' ');
-    return `| ${id} | ${summary} | ${state} |`;
+    const rest = missing === undefined || files === undefined ? '' : `; not done: ${missing}`;
+    return `| ${id} | ${summary} | ${state}${rest} |`;
   });
   return `# Conformance
 
