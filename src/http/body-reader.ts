@@ -31,6 +31,8 @@ export class BodyReader {
     });
     this.#source.on('data', this.#onData);
     this.#source.on('end', this.#onEnd);
+    // An empty HTTP/2 body ends by itself, unread, and says so once only: maybe before anyone listens.
+    if (this.#source.readableEnded) this.#onEnd();
     return whole;
   }
 

@@ -127,7 +127,7 @@ class Sessions {
       });
       stream.setEncoding('utf8');
       stream.on('data', (chunk: string) => {
-        if (text.length < 10_000) text += chunk;
+        if (text.length < 10_000_000) text += chunk;
       });
       stream.on('error', (error) => {
         why ||= String(error);
