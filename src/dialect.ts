@@ -49,9 +49,9 @@ export interface Dialect extends Labels {
   readonly name: DialectName;
   /** `rbac.authorization` -> `rbac.authorization.svc.io`; plain groups (`apps`) stay as they are. */
   group(stem: string): string;
-  /** `metadata.name` -> `svc.io/metadata.name`; a stem with a subdomain: `label('metadata.name', 'rbac.authorization')`. */
+  /** `metadata.name` -> `svc.io/metadata.name`; below a subdomain where one is given. */
   label(path: string, subdomain?: string): string;
-  /** An annotation upstream keeps under its group domain: `initial-events-end` -> `svc.io/…` or `k8s.io/…`. */
+  /** An annotation under the groups' domain: `initial-events-end` -> `svc.io/initial-events-end`. */
   groupLabel(path: string): string;
   /** `system` -> `svc-system`. */
   systemNamespace(stem: string): string;

@@ -96,7 +96,7 @@ function openAs(typeName: string, body: Buffer) {
 }
 
 describe('protobuf', () => {
-  test('CODEC-3: an object goes in and comes back as protobuf, and is the same in JSON', async () => {
+  test('CODEC-3: an object goes in and comes back, and is the same in JSON', async () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
     const object = configMap('a', { binaryData: { b: 'AAH/' } });
     const body = encodeEnvelope(schemaOf('core.v1.ConfigMap'), object);
@@ -158,7 +158,7 @@ describe('protobuf', () => {
     expect(status).toMatchObject({ reason: 'NotFound', code: 404, status: 'Failure' });
   });
 
-  test('CODEC-3: custom kinds have no protobuf: 406, 415, and JSON where Accept lists it too', async () => {
+  test('CODEC-3: custom kinds have none: 406, 415, or JSON where Accept lists it', async () => {
     const path = '/apis/example.com/v1/namespaces/default/widgets';
     const refused = await server.get(path, { accept: protobuf });
     expect(refused.status).toBe(406);

@@ -1,9 +1,9 @@
 import { tooManyRequests } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
 
-/** What flow control looks at: long-running requests are not counted, `system:masters` never wait. */
+/** What flow control looks at: watches are not counted, `system:masters` never wait. */
 export interface FlowRequest {
-  readonly info: { readonly verb: string; readonly isResourceRequest: boolean; readonly path: string };
+  readonly info: { readonly verb: string };
   readonly user: UserInfo;
 }
 

@@ -1,11 +1,11 @@
-import type { Logger } from '../base/log.ts';
 import type { JsonObject } from '../base/json.ts';
+import type { Logger } from '../base/log.ts';
+import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { applyPatch, recordUpdate, type TrackedKind } from '../engines/apply/field-manager.ts';
 import { type FieldFilter, setOfFields } from '../engines/apply/field-set.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
-import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { FieldManagerPort, Target } from '../registry/contract.ts';
 import { fromStorage, toStorage } from '../registry/object-codec.ts';
 
@@ -62,7 +62,8 @@ function trackedKind(target: Target, lastAppliedAnnotation: string): TrackedKind
     convert(object, apiVersion) {
       const from = versionOf(String(object.apiVersion));
       const to = versionOf(apiVersion);
-      return from === undefined || to === undefined ? undefined : convert(def, object, { from, to });
+      if (from === undefined || to === undefined) return undefined;
+      return convert(def, object, { from, to });
     },
     lastAppliedAnnotation,
     ...resetFilter(def, subresource),

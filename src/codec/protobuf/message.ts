@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { isObject, type JsonObject, type JsonValue, member, setMember } from '../../base/json.ts';
 import { type Property, resolved, type Schema } from '../../engines/schema/schema.ts';
 import { specialCodec } from './special.ts';
+import type { ValueCodec } from './value-codec.ts';
 import {
   ProtobufError,
   WireReader as Reader,
@@ -9,14 +10,6 @@ import {
   type WireWriter,
   wireBytes,
 } from './wire.ts';
-
-/** Writes and reads values of one schema; made once per schema. */
-export interface ValueCodec {
-  readonly wireType: number;
-  /** Writes the value without its key; `undefined` is the type's zero value. */
-  write(writer: WireWriter, value: JsonValue | undefined): void;
-  read(reader: WireReader, depth: number): JsonValue;
-}
 
 /** Messages inside each other that a reader follows; types that contain themselves have no bound. */
 const depthMax = 250;

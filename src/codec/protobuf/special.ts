@@ -2,7 +2,7 @@ import type { JsonValue } from '../../base/json.ts';
 import { parseGoDuration, printGoDuration } from '../../engines/schema/go-duration.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
 import { decodeJson, encodeJson, JsonError } from '../json.ts';
-import type { ValueCodec } from './message.ts';
+import type { ValueCodec } from './value-codec.ts';
 import {
   ProtobufError,
   WireReader,

@@ -1,9 +1,8 @@
 import type { JsonValue } from '../../base/json.ts';
 import type { NestedValidation, ValueValidation } from './schema.ts';
-import type { Check, Place } from './validate.ts';
 import { compositeError } from './validate-scalars.ts';
 import { nodeOfNested, type ValidationNode } from './validation-node.ts';
-import { mergeInto, newResult, type Result } from './validation-result.ts';
+import { type Check, mergeInto, newResult, type Place, type Result } from './validation-result.ts';
 
 type Compile = (node: ValidationNode) => Check;
 

@@ -20,15 +20,7 @@ import {
   typeCheck,
 } from './validate-scalars.ts';
 import { nodeOfSchema, type ValidationNode } from './validation-node.ts';
-import { newResult, type Result } from './validation-result.ts';
-
-/** Where a check is: the path as messages have it, and the pair of an update. */
-export interface Place {
-  readonly path: string;
-  readonly pair: Correlation | undefined;
-}
-
-export type Check = (value: JsonValue, place: Place, result: Result) => void;
+import { type Check, newResult, type Place, type Result } from './validation-result.ts';
 
 export interface ValidateOptions {
   /**

@@ -1,4 +1,6 @@
+import type { JsonValue } from '../../base/json.ts';
 import type { FieldError } from '../../meta/field-error.ts';
+import type { Correlation } from './correlation.ts';
 
 /** Errors of one place, and how many checks were made: alternatives are ranked by that (anyOf). */
 export interface Result {
@@ -15,3 +17,11 @@ export function mergeInto(target: Result, other: Result): void {
   if (other.errors.length > 0) target.errors.push(...other.errors);
   target.checks += other.checks;
 }
+
+/** Where a check is: the path as messages have it, and the pair of an update. */
+export interface Place {
+  readonly path: string;
+  readonly pair: Correlation | undefined;
+}
+
+export type Check = (value: JsonValue, place: Place, result: Result) => void;
