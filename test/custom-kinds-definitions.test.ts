@@ -35,7 +35,7 @@ const object = (group: string, kind: string, name: string, more: object = {}): L
 });
 
 describe('establishing', () => {
-  test('CRD-1: a definition is answered bare, then accepted, established and served at once', async () => {
+  test('CRD-1: a definition is answered bare, then accepted and established', async () => {
     const group = 'establish.example.com';
     const body = definitionOf({ group, plural: 'lamps', kind: 'Lamp', schema: open });
     const created = await server.post(definitions, body);
@@ -125,7 +125,7 @@ describe('establishing', () => {
     expect(after.body.groups.some((one: Loose) => one.name === group)).toBe(false);
   });
 
-  test('CRD-1: a version that is not served answers 404, and one no longer served too', async () => {
+  test('CRD-1: a version that is not served, or no longer, answers 404', async () => {
     const group = 'unserved.example.com';
     const versions = [
       versionOf('v1', open, { storage: true }),
@@ -270,7 +270,7 @@ describe('changes without a restart', () => {
     again.close();
   });
 
-  test('CRD-1: while the definition changes and changes, no acknowledged write is lost', async () => {
+  test('CRD-1: while the definition changes, no acknowledged write is lost', async () => {
     const seed = Date.now() % 1_000_000;
     console.info(`seed ${seed}`);
     const group = `busy${seed}.example.com`;
@@ -318,7 +318,7 @@ describe('changes without a restart', () => {
 });
 
 describe('deletion', () => {
-  test('CRD-1: takes the objects along, and a new definition of that name starts empty', async () => {
+  test('CRD-1: takes the objects along, and a new one starts empty', async () => {
     const group = 'removed.example.com';
     const options = { group, plural: 'cups', kind: 'Cup', schema: open };
     const first = await establish(server, options);
@@ -375,7 +375,7 @@ describe('deletion', () => {
     expect((await server.get(path)).status).toBe(404);
   });
 
-  test("CRD-1: a definition kept by somebody's finalizer says that its objects are gone", async () => {
+  test('CRD-1: a definition kept by a finalizer says that its objects are gone', async () => {
     const group = 'kept.example.com';
     await establish(server, { group, plural: 'pots', kind: 'Pot', schema: open });
     const at = `${definitions}/pots.${group}`;
@@ -502,7 +502,7 @@ describe('refusals', () => {
     ]);
   });
 
-  test('CRD-1: a name that is not plural.group, a group without a dot and a bad version', async () => {
+  test('CRD-1: a name that is not plural.group, and a group without a dot', async () => {
     const body = definitionOf({ group: 'plain', plural: 'xs', kind: 'X' });
     body.metadata.name = 'other.plain';
     body.spec.versions[0].name = 'V1';

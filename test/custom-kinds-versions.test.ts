@@ -1,0 +1,281 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { causesOf, definitions, establish, redefine, versionOf } from './custom-kinds.ts';
+import { eventually, type Loose, startTestServer, type TestServer } from './harness.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+const table = { accept: 'application/json;as=Table;v=v1;g=meta.svc.io' };
+
+describe('several versions', () => {
+  test('CRD-4: every version serves every object, by its own schema', async () => {
+    const group = 'several.example.com';
+    const v1 = { type: 'object', properties: { spec: open } };
+    const v2spec = {
+      type: 'object',
+      properties: { a: { type: 'integer' }, b: { default: 'new', type: 'string' } },
+    };
+    const v2 = { type: 'object', properties: { spec: v2spec } };
+    const versions = [versionOf('v1', v1, { storage: true }), versionOf('v2', v2)];
+    await establish(server, { group, plural: 'cars', kind: 'Car', versions });
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/cars`;
+    const car = { apiVersion: `${group}/v1`, kind: 'Car', metadata: { name: 'a' } };
+    await server.post(at('v1'), { ...car, spec: { a: 1, x: 2 } });
+    const one = await server.get(`${at('v1')}/a`);
+    expect(one.body).toMatchObject({ apiVersion: `${group}/v1`, spec: { a: 1, x: 2 } });
+    const two = await server.get(`${at('v2')}/a`);
+    expect(two.body.apiVersion).toBe(`${group}/v2`);
+    expect(two.body.spec).toEqual({ a: 1, b: 'new' });
+    expect(two.body.metadata.resourceVersion).toBe(one.body.metadata.resourceVersion);
+    const list = await server.get(at('v2'));
+    expect(list.body).toMatchObject({ apiVersion: `${group}/v2`, kind: 'CarList' });
+    expect(list.body.items[0]).toMatchObject({ apiVersion: `${group}/v2`, spec: { a: 1 } });
+    const watch = await server.watch(`${at('v2')}?watch=1&resourceVersion=0`);
+    await watch.until((events) => events.length === 1);
+    expect(watch.events[0]?.object.apiVersion).toBe(`${group}/v2`);
+    watch.close();
+    const wrong = await server.patch(`${at('v2')}/a`, { spec: { a: 'x' } }, 'merge');
+    expect(wrong.status).toBe(422);
+    const mismatch = await server.post(at('v2'), car);
+    expect(mismatch.status).toBe(400);
+  });
+
+  test('CRD-4: objects of an earlier storage version are still read', async () => {
+    const group = 'moves.example.com';
+    const versions = [versionOf('v1', open, { storage: true }), versionOf('v2', open)];
+    await establish(server, { group, plural: 'ants', kind: 'Ant', versions });
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/ants`;
+    const ant = { apiVersion: `${group}/v1`, kind: 'Ant', metadata: { name: 'a' }, spec: { n: 1 } };
+    await server.post(at('v1'), ant);
+    await redefine(server, `ants.${group}`, (spec) => {
+      spec.versions[0].storage = false;
+      spec.versions[1].storage = true;
+    });
+    const { body: definition } = await server.get(`${definitions}/ants.${group}`);
+    expect(definition.status.storedVersions).toEqual(['v1', 'v2']);
+    for (const version of ['v1', 'v2']) {
+      const { body } = await server.get(`${at(version)}/a`);
+      expect(body).toMatchObject({ apiVersion: `${group}/${version}`, spec: { n: 1 } });
+    }
+    const changed = await server.patch(`${at('v1')}/a`, { spec: { n: 2 } }, 'merge');
+    expect(changed.body).toMatchObject({ apiVersion: `${group}/v1`, spec: { n: 2 } });
+    const second = { ...ant, apiVersion: `${group}/v2`, metadata: { name: 'b' } };
+    expect((await server.post(at('v2'), second)).status).toBe(201);
+    const list = await server.get(at('v1'));
+    expect(list.body.items.map((one: Loose) => one.apiVersion)).toEqual([
+      `${group}/v1`,
+      `${group}/v1`,
+    ]);
+  });
+
+  test('CRD-4: a stored version cannot be taken away while status has it', async () => {
+    const group = 'stuck.example.com';
+    const versions = [versionOf('v1', open), versionOf('v2', open, { storage: true })];
+    await establish(server, { group, plural: 'bugs', kind: 'Bug', versions });
+    const only = versionOf('v1', open, { storage: true });
+    const refused = await redefine(server, `bugs.${group}`, (spec) => {
+      spec.versions = [only];
+    });
+    expect(refused.status).toBe(422);
+    expect(causesOf(refused)).toEqual([
+      expect.stringContaining('status.storedVersions[0]: Invalid value: "v2"'),
+    ]);
+  });
+
+  test('CRD-4: deprecated versions warn', async () => {
+    const group = 'aged.example.com';
+    const versions = [
+      versionOf('v1', open, { storage: true }),
+      versionOf('v1beta1', open, { deprecated: true }),
+      versionOf('v1alpha1', open, { deprecated: true, deprecationWarning: 'do not' }),
+    ];
+    await establish(server, { group, plural: 'inks', kind: 'Ink', versions });
+    const warned = async (version: string) =>
+      (await server.get(`/apis/${group}/${version}/inks`)).warnings;
+    expect(await warned('v1')).toEqual([]);
+    expect(await warned('v1beta1')).toEqual([
+      `${group}/v1beta1 Ink is deprecated; use ${group}/v1 Ink`,
+    ]);
+    expect(await warned('v1alpha1')).toEqual(['do not']);
+  });
+});
+
+describe('subresources', () => {
+  test('CRD-4: status is written apart from the rest', async () => {
+    const group = 'states.example.com';
+    const schema = {
+      type: 'object',
+      properties: {
+        spec: open,
+        status: { type: 'object', properties: { n: { type: 'integer' } } },
+      },
+    };
+    const versions = [versionOf('v1', schema, { storage: true, subresources: { status: {} } })];
+    await establish(server, { group, plural: 'jobs', kind: 'Job', versions });
+    const at = `/apis/${group}/v1/namespaces/default/jobs`;
+    const job = { apiVersion: `${group}/v1`, kind: 'Job', metadata: { name: 'a' } };
+    const created = await server.post(at, { ...job, spec: { a: 1 }, status: { n: 1 } });
+    expect(created.body.status).toBeUndefined();
+    expect(created.body.metadata.generation).toBe(1);
+    const whole = { ...created.body, spec: { a: 2 }, status: { n: 2 } };
+    const stated = await server.put(`${at}/a/status`, whole);
+    expect(stated.status).toBe(200);
+    expect(stated.body).toMatchObject({ spec: { a: 1 }, status: { n: 2 } });
+    expect(stated.body.metadata.generation).toBe(1);
+    const main = await server.patch(`${at}/a`, { spec: { a: 3 }, status: { n: 9 } }, 'merge');
+    expect(main.body).toMatchObject({ spec: { a: 3 }, status: { n: 2 } });
+    expect(main.body.metadata.generation).toBe(2);
+    const wrong = await server.patch(`${at}/a/status`, { status: { n: 'x' } }, 'merge');
+    expect(wrong.status).toBe(422);
+    const apply = { ...job, status: { n: 5 } };
+    const applied = await server.patch(`${at}/a/status?fieldManager=m`, apply, 'apply');
+    expect(applied.status).toBe(409);
+    const forced = await server.patch(`${at}/a/status?fieldManager=m&force=true`, apply, 'apply');
+    expect(forced.body.status).toEqual({ n: 5 });
+    expect((await server.get(`${at}/a/status`)).body.status).toEqual({ n: 5 });
+  });
+
+  test('CRD-4: without the subresource, status is a member like others', async () => {
+    const group = 'plain.example.com';
+    await establish(server, { group, plural: 'nuts', kind: 'Nut', schema: open });
+    const at = `/apis/${group}/v1/namespaces/default/nuts`;
+    const nut = {
+      apiVersion: `${group}/v1`,
+      kind: 'Nut',
+      metadata: { name: 'a' },
+      status: { n: 1 },
+    };
+    expect((await server.post(at, nut)).body.status).toEqual({ n: 1 });
+    expect((await server.get(`${at}/a/status`)).status).toBe(404);
+    const changed = await server.patch(`${at}/a`, { status: { n: 2 } }, 'merge');
+    expect(changed.body.metadata.generation).toBe(2);
+  });
+
+  test('CRD-4: scale reads and writes the replicas', async () => {
+    const group = 'scales.example.com';
+    const scale = {
+      specReplicasPath: '.spec.replicas',
+      statusReplicasPath: '.status.replicas',
+      labelSelectorPath: '.status.selector',
+    };
+    const versions = [
+      versionOf('v1', open, { storage: true, subresources: { status: {}, scale } }),
+    ];
+    await establish(server, { group, plural: 'sets', kind: 'Set', versions });
+    const at = `/apis/${group}/v1/namespaces/default/sets`;
+    const set = { apiVersion: `${group}/v1`, kind: 'Set', metadata: { name: 'a' } };
+    await server.post(at, { ...set, spec: { replicas: 2 } });
+    const status = { replicas: 1, selector: 'app=a' };
+    await server.patch(`${at}/a/status`, { status }, 'merge');
+    const { body } = await server.get(`${at}/a/scale`);
+    expect(body).toMatchObject({
+      apiVersion: 'autoscaling/v1',
+      kind: 'Scale',
+      spec: { replicas: 2 },
+      status: { replicas: 1, selector: 'app=a' },
+    });
+    body.spec.replicas = 4;
+    expect((await server.put(`${at}/a/scale`, body)).body.spec.replicas).toBe(4);
+    expect((await server.get(`${at}/a`)).body.spec.replicas).toBe(4);
+    const patched = await server.patch(`${at}/a/scale`, { spec: { replicas: 5 } }, 'merge');
+    expect(patched.body.spec.replicas).toBe(5);
+    const wrong = await server.patch(`${at}/a/scale`, { spec: { replicas: -1 } }, 'merge');
+    expect(wrong.status).toBe(422);
+    expect(causesOf(wrong)).toEqual([
+      'spec.replicas: Invalid value: -1: must be greater than or equal to 0',
+    ]);
+  });
+});
+
+describe('columns, selectors and names', () => {
+  test('CRD-4: tables have the columns the version declares', async () => {
+    const group = 'columns.example.com';
+    const additionalPrinterColumns = [
+      { name: 'Size', type: 'integer', jsonPath: '.spec.size', description: 'how big' },
+      { name: 'Hidden', type: 'string', jsonPath: '.spec.hidden', priority: 1 },
+      { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+    ];
+    const versions = [
+      versionOf('v1', open, { storage: true, additionalPrinterColumns }),
+      versionOf('v2', open),
+    ];
+    await establish(server, { group, plural: 'pads', kind: 'Pad', versions });
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/pads`;
+    const pad = { apiVersion: `${group}/v1`, kind: 'Pad', metadata: { name: 'a' } };
+    await server.post(at('v1'), { ...pad, spec: { size: 3 } });
+    const { body } = await server.get(at('v1'), table);
+    expect(body.columnDefinitions.map((one: Loose) => [one.name, one.type, one.priority])).toEqual([
+      ['Name', 'string', 0],
+      ['Size', 'integer', 0],
+      ['Hidden', 'string', 1],
+      ['Age', 'date', 0],
+    ]);
+    expect(body.rows[0].cells.slice(0, 3)).toEqual(['a', 3, null]);
+    const other = await server.get(at('v2'), table);
+    expect(other.body.columnDefinitions.map((one: Loose) => one.name)).toEqual(['Name', 'Age']);
+  });
+
+  test('CRD-4: declared fields select, in lists and watches, others do not', async () => {
+    const group = 'fields.example.com';
+    const spec = {
+      type: 'object',
+      properties: { color: { type: 'string' }, n: { type: 'integer' } },
+    };
+    const schema = { type: 'object', properties: { spec } };
+    const selectableFields = [{ jsonPath: '.spec.color' }, { jsonPath: '.spec.n' }];
+    const versions = [versionOf('v1', schema, { storage: true, selectableFields })];
+    await establish(server, { group, plural: 'dyes', kind: 'Dye', versions });
+    const at = `/apis/${group}/v1/namespaces/default/dyes`;
+    for (const [name, color] of [
+      ['a', 'red'],
+      ['b', 'blue'],
+      ['c', 'red'],
+    ] as const) {
+      const dye = {
+        apiVersion: `${group}/v1`,
+        kind: 'Dye',
+        metadata: { name },
+        spec: { color, n: 1 },
+      };
+      expect((await server.post(at, dye)).status).toBe(201);
+    }
+    const namesOf = (list: Loose) => list.items.map((one: Loose) => one.metadata.name);
+    const red = await server.get(`${at}?fieldSelector=spec.color%3Dred,spec.n%3D1`);
+    expect(namesOf(red.body)).toEqual(['a', 'c']);
+    const rest = await server.get(`${at}?fieldSelector=spec.color!%3Dred`);
+    expect(namesOf(rest.body)).toEqual(['b']);
+    const { resourceVersion } = rest.body.metadata;
+    const watch = await server.watch(
+      `${at}?watch=1&fieldSelector=spec.color%3Dred&resourceVersion=${resourceVersion}`,
+    );
+    await server.patch(`${at}/a`, { spec: { color: 'blue' } }, 'merge');
+    await server.patch(`${at}/b`, { spec: { color: 'red' } }, 'merge');
+    await watch.until((events) => events.length === 2);
+    expect(watch.events.map(({ type, object }) => [type, object.metadata.name])).toEqual([
+      ['DELETED', 'a'],
+      ['ADDED', 'b'],
+    ]);
+    watch.close();
+    const refused = await server.get(`${at}?fieldSelector=spec.other%3Dx`);
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toContain('field label not supported: spec.other');
+    await redefine(server, `dyes.${group}`, (definition) => {
+      delete definition.versions[0].selectableFields;
+    });
+    await eventually(
+      async () => (await server.get(`${at}?fieldSelector=spec.color%3Dred`)).status === 400,
+    );
+  });
+
+  test('CRD-4: cluster-scoped kinds have no namespace', async () => {
+    const group = 'wide.example.com';
+    await establish(server, { group, plural: 'seas', kind: 'Sea', scope: 'Cluster', schema: open });
+    const sea = { apiVersion: `${group}/v1`, kind: 'Sea', metadata: { name: 'a' } };
+    expect((await server.post(`/apis/${group}/v1/seas`, sea)).status).toBe(201);
+    expect((await server.get(`/apis/${group}/v1/namespaces/default/seas/a`)).status).toBe(404);
+  });
+});
