@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import module from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { loadBundle } from './load-bundle.js';
 
-module.enableCompileCache?.();
-const { main } = await import('../dist/wheelhouse.js');
+const path = fileURLToPath(new URL('../dist/wheelhouse.cjs', import.meta.url));
 // Exit by name: a library's stray timer must not keep a stopped server alive.
-process.exit(await main(process.argv.slice(2)));
+process.exit(await loadBundle(path).exports.main(process.argv.slice(2)));

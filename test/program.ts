@@ -20,8 +20,10 @@ export async function buildPrograms(): Promise<Programs> {
   mkdirSync(cache, { recursive: true });
   const directory = mkdtempSync(join(cache, 'programs-'));
   const script = new URL('../scripts/build.mjs', import.meta.url).href;
-  const { build } = (await import(script)) as { build(directory: string): Promise<void> };
-  await build(join(directory, 'dist'));
+  const { build } = (await import(script)) as {
+    build(options: { finished: string; keepCode: boolean }): Promise<void>;
+  };
+  await build({ finished: join(directory, 'dist'), keepCode: false });
   cpSync(join(root, 'bin'), join(directory, 'bin'), { recursive: true });
   cpSync(join(root, 'package.json'), join(directory, 'package.json'));
   return {
