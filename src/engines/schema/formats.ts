@@ -87,11 +87,19 @@ function isMac(text: string): boolean {
   );
 }
 
+/** Lengths and first digits by issuer. */
+const cardNumbers = [
+  /^4\d{12}(?:\d{3})?$/,
+  /^5[1-5]\d{14}$/,
+  /^6(?:011|5\d\d)\d{12}$/,
+  /^3[47]\d{13}$/,
+  /^3(?:0[0-5]|[68]\d)\d{11}$/,
+  /^(?:2131|1800|35\d{3})\d{11}$/,
+];
+
 function isCreditCard(text: string): boolean {
   const digits = text.replace(/[^0-9]+/g, '');
-  const issuers =
-    /^(?:4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800|35\d{3})\d{11})$/;
-  if (!issuers.test(digits)) return false;
+  if (!cardNumbers.some((form) => form.test(digits))) return false;
   let sum = 0;
   [...digits].reverse().forEach((digit, index) => {
     const value = Number(digit) * (index % 2 === 0 ? 1 : 2);
@@ -172,10 +180,9 @@ function isDisplayName(text: string): boolean {
 
 const label = '[a-zA-Z0-9\\p{S}\\p{L}]';
 const inner = '[a-zA-Z0-9\\-\\p{S}\\p{L}]';
-const hostname = new RegExp(
-  `^(?:${label}(?:-?${label}{0,62})?|(?:${label}(?:${inner}{0,61}${label})?\\.)+[a-zA-Z\\p{L}]{2,63})$`,
-  'u',
-);
+const singleName = `${label}(?:-?${label}{0,62})?`;
+const dottedName = `(?:${label}(?:${inner}{0,61}${label})?\\.)+[a-zA-Z\\p{L}]{2,63}`;
+const hostname = new RegExp(`^(?:${singleName}|${dottedName})$`, 'u');
 
 function isHostname(text: string): boolean {
   if (Buffer.byteLength(text) > 255) return false;
