@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Authenticate } from './authn/authentication.ts';
 import type { Authorization } from './authz/authorization.ts';
+import type { Attributes } from './authz/contract.ts';
 import type { Exchange } from './base/exchange.ts';
-import { answerFailure } from './endpoints/failure.ts';
-import { dispatch } from './endpoints/dispatch.ts';
 import type { Admitted, EndpointContext } from './endpoints/call.ts';
+import { dispatch } from './endpoints/dispatch.ts';
+import { answerFailure } from './endpoints/failure.ts';
+import { logRequest, requestLogLevel } from './endpoints/request-log.ts';
 import type { FlowControl } from './flowcontrol/in-flight.ts';
 import type { UserInfo } from './meta/types.ts';
 import { parseRequest } from './request/parse-request.ts';
 import type { RequestInfo } from './request/request-info.ts';
-import type { Attributes } from './authz/contract.ts';
-import { logRequest, requestLogLevel } from './endpoints/request-log.ts';
 
 /** The gates a request passes. */
 export interface Gates {

@@ -46,7 +46,7 @@ function pausedCreate(server: ServerProcess, name: string) {
 }
 
 describe('SIGTERM', () => {
-  test('HEALTH-3: readyz fails first, requests go on for the delay, watches end, exit is 0', async () => {
+  test('HEALTH-3: readyz fails first, requests go on, watches end, exit is 0', async () => {
     const { server, get, post, watch, as } = await start('--shutdown-delay-duration=1500ms');
     const configMaps = '/api/v1/namespaces/default/configmaps';
     const watching = await watch(`${configMaps}?watch=true`, as);
@@ -268,7 +268,7 @@ describe('the log', () => {
     }
   });
 
-  test('OPS-4: every answer has an Audit-Id, a client’s own only when it is a plain one', async () => {
+  test('OPS-4: every answer has an Audit-Id, a client’s own if it is plain', async () => {
     const { get, as } = await start();
     const one = await get('/api/v1/nodes', as);
     const other = await get('/api/v1/nodes', as);
