@@ -1,3 +1,4 @@
+import { cloneJson } from '../base/json.ts';
 import { badRequest } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { updateObject } from '../registry/update.ts';
@@ -76,9 +77,11 @@ export function applierFor(
   const { target } = call;
   const { force, fieldValidation } = options;
   const manager = options.fieldManager as string;
+  // A custom kind's decoder works in place, and what is merged shares parts with the body.
+  const patchOf = () => (target.version.decode === undefined ? value : cloneJson(value));
   return (live) => {
     const nowMs = registry.clock.now();
-    const apply = { target, live, patch: value, manager, force, nowMs };
+    const apply = { target, live, patch: patchOf(), manager, force, nowMs };
     const merged = registry.fieldManager.applyPatch(apply);
     reportRepeated(call, { repeated, fieldValidation });
     return shapeApplied(call, live, merged);

@@ -3,8 +3,16 @@ import { badRequest, StatusError } from '../../meta/status.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import type { Schema } from '../schema/schema.ts';
 import { applyConflict } from './conflict.ts';
-import { difference, type FieldFilter, hasPath, setOfFields, union } from './field-set.ts';
+import {
+  difference,
+  type FieldFilter,
+  hasPath,
+  setOfFields,
+  setsEqual,
+  union,
+} from './field-set.ts';
 import { allowedConflicts, refreshLastApplied, upgradingManager } from './last-applied.ts';
+import { forgetElements } from './list-items.ts';
 import {
   capUpdates,
   decodeManaged,
@@ -85,6 +93,7 @@ const beforeFirstApply = 'before-first-apply';
  */
 export function recordUpdate(kind: TrackedKind, update: RecordedUpdate): Error | undefined {
   const { live, object } = update;
+  forgetElements();
   try {
     const before = ownersBefore(kind, update);
     const owners = trackUpdate(kind, { ...update, before });
@@ -156,7 +165,8 @@ function takeChanges(kind: TrackedKind, update: TrackedUpdate): Managed {
   if (taken === undefined) return { managers, times: before.times };
   const identity = identityFor(kind, update.manager, 'Update');
   const previous = managers.get(identity);
-  const set = previous === undefined ? taken.set : union(taken.set, previous.set);
+  // In this order the set stays the very one it was when nothing is new, and with it its encoding.
+  const set = previous === undefined ? taken.set : union(previous.set, taken.set);
   managers.set(identity, { ...taken, set });
   return { managers, times: new Map(before.times).set(identity, timeOf(nowMs)) };
 }
@@ -228,6 +238,7 @@ export interface AppliedPatch {
  */
 export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
   const { live, patch } = apply;
+  forgetElements();
   checkPatch(kind, patch);
   const applied = typedObject(kind, patch);
   explaining(`failed to create typed patch object (${describe(patch)})`, () =>
@@ -348,12 +359,18 @@ function mergeOnce(kind: TrackedKind, merging: Merging): Merged {
   const managers = new Map(result.managers);
   const own = strip(managers.get(identity));
   if (own === undefined) managers.delete(identity);
-  else managers.set(identity, own);
+  else managers.set(identity, sameSet(own, before.managers.get(identity)));
   const times = new Map(before.times);
   if (result.object !== undefined) times.set(identity, timeOf(nowMs));
   // A new object begins as what was applied; zero values are its decoder's business.
   const object = live === undefined ? undefined : result.object?.value;
   return { object, owners: { managers, times } };
+}
+
+/** The set that was there before when it says the same: its encoding is known. */
+function sameSet(owned: VersionedSet, before: VersionedSet | undefined): VersionedSet {
+  if (before === undefined || !setsEqual(before.set, owned.set)) return owned;
+  return { ...owned, set: before.set };
 }
 
 function asApiObject(value: JsonValue): ApiObject {

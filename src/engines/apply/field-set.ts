@@ -166,6 +166,18 @@ export function difference(one: FieldSet, other: FieldSet): FieldSet {
   return one === other ? emptySet : takeAway(one, other, takeExact);
 }
 
+/** Whether all paths of the inner set are in the outer one. */
+export function containsSet(outer: FieldSet, inner: FieldSet): boolean {
+  if (outer === inner) return true;
+  for (const [element, node] of inner) {
+    const match = outer.get(element);
+    if (match === undefined || (node.member && !match.member)) return false;
+    if (node.children === undefined || node.children === match.children) continue;
+    if (match.children === undefined || !containsSet(match.children, node.children)) return false;
+  }
+  return true;
+}
+
 /** Paths of the first set that neither are in the other nor lie below one of its paths. */
 export function recursiveDifference(one: FieldSet, other: FieldSet): FieldSet {
   return takeAway(one, other, takeWhole);

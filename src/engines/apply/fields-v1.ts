@@ -49,8 +49,33 @@ export function decodeFields(fields: JsonValue): FieldSet {
   if (!isObject(fields)) throw new Error('expected an object of fields');
   const known = decoded.get(fields);
   if (known !== undefined) return known;
-  const { children } = readNode(fields, 0);
-  return children ?? emptySet;
+  return decodeText(fields);
+}
+
+/** Sets by the text of their encoding, the least used first; writers own the same fields mostly. */
+const byText = new Map<string, FieldSet>();
+const textCharactersMax = 128 * 1024;
+const allCharactersMax = 4 * 1024 * 1024;
+let allCharacters = 0;
+
+function decodeText(fields: JsonObject): FieldSet {
+  const text = JSON.stringify(fields);
+  const known = byText.get(text);
+  if (known !== undefined) {
+    byText.delete(text);
+    byText.set(text, known);
+    return known;
+  }
+  const set = readNode(fields, 0).children ?? emptySet;
+  if (text.length > textCharactersMax) return set;
+  byText.set(text, set);
+  allCharacters += text.length;
+  for (const oldest of byText.keys()) {
+    if (allCharacters <= allCharactersMax) break;
+    byText.delete(oldest);
+    allCharacters -= oldest.length;
+  }
+  return set;
 }
 
 /** As `decodeFields`, remembering the answer for this very object, which may no longer change. */

@@ -29,6 +29,35 @@ function keyedElement(list: ListShape, item: JsonValue): ItemElement {
   if (!isObject(item)) {
     return { why: 'associative list with keys may not have non-map elements' };
   }
+  const known = elementsOf(list);
+  const before = known.get(item);
+  if (before !== undefined) return before;
+  const element = encodeKeys(list, item);
+  if (typeof element === 'string') known.set(item, element);
+  return element;
+}
+
+/**
+ * Steps of the items one operation has met: each of its walks meets the same ones. No item changes
+ * while an operation runs, but between two it may, so that every operation begins with none.
+ */
+let elements = new Map<ListShape, WeakMap<JsonObject, PathElement>>();
+
+/** To be called where an operation begins. */
+export function forgetElements(): void {
+  if (elements.size > 0) elements = new Map();
+}
+
+function elementsOf(list: ListShape): WeakMap<JsonObject, PathElement> {
+  let known = elements.get(list);
+  if (known === undefined) {
+    known = new WeakMap();
+    elements.set(list, known);
+  }
+  return known;
+}
+
+function encodeKeys(list: ListShape, item: JsonObject): ItemElement {
   let text = 'k:{';
   for (const { name, prefix } of list.sortedKeys) {
     const given = member(item, name);

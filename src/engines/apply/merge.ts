@@ -1,4 +1,11 @@
-import { isObject, type JsonObject, type JsonValue, member, setMember } from '../../base/json.ts';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+  setMember,
+} from '../../base/json.ts';
 import { itemElement } from './list-items.ts';
 import { fieldElement, type PathElement, showElement } from './path-element.ts';
 import { below, complain, type Place, rootPlace } from './place.ts';
@@ -19,8 +26,9 @@ interface Sides {
 
 /**
  * Merges a partly given value into one: takes nothing away, and the given value wins where both say
- * something. Parts that only one side has are shared with it, not copied. Throws a TypedError when a
- * value does not fit the type.
+ * something. Parts that only one side has are shared with it, not copied, and parts that stay as they
+ * are with the live value: it is itself the answer when nothing changes. Throws a TypedError when a
+ * value does not fit the type where both are looked at.
  */
 export function merge(type: ValueType, live: JsonValue, applied: JsonValue): JsonValue | undefined {
   const place = rootPlace();
@@ -63,26 +71,26 @@ const isEmptyObject = (object: JsonObject | undefined) => {
 function mergeMaps(map: MapShape, sides: Sides, place: Place): JsonValue | undefined {
   const left = isObject(sides.left) ? sides.left : undefined;
   const right = isObject(sides.right) ? sides.right : undefined;
-  if (map.atomic || (isEmptyObject(left) && isEmptyObject(right))) return preferred(sides);
-  const merged: JsonObject = {};
-  let count = 0;
-  const visit = (name: string, one: JsonValue | undefined, other: JsonValue | undefined) => {
-    const value = mergeMember(map, { name, left: one, right: other }, place);
-    if (value === undefined) return;
-    setMember(merged, name, value);
-    count += 1;
-  };
-  if (left !== undefined) {
-    for (const name of Object.keys(left)) {
-      visit(name, left[name], right === undefined ? undefined : member(right, name));
-    }
+  if (isEmptyObject(left) && isEmptyObject(right)) return preferred(sides);
+  if (map.atomic) return preferredWhole(sides);
+  if (right === undefined) return left;
+  let merged: JsonObject | undefined = left === undefined ? {} : undefined;
+  for (const name of Object.keys(right)) {
+    const before = left === undefined ? undefined : member(left, name);
+    const value = mergeMember(map, { name, left: before, right: right[name] }, place);
+    if (value === before) continue;
+    merged ??= { ...left };
+    if (value === undefined) delete merged[name];
+    else setMember(merged, name, value);
   }
-  if (right !== undefined) {
-    for (const name of Object.keys(right)) {
-      if (left === undefined || !Object.hasOwn(left, name)) visit(name, undefined, right[name]);
-    }
-  }
-  return count > 0 ? merged : undefined;
+  if (merged === undefined) return left;
+  return isEmptyObject(merged) ? undefined : merged;
+}
+
+/** The given value, or the live one itself where they are equal: what is shared is not compared. */
+function preferredWhole(sides: Sides): JsonValue | undefined {
+  const { left, right } = sides;
+  return left !== undefined && jsonEqual(left, right) ? left : preferred(sides);
 }
 
 function mergeMember(
@@ -101,12 +109,15 @@ function mergeMember(
 function mergeLists(list: ListShape, sides: Sides, place: Place): JsonValue | undefined {
   const left = Array.isArray(sides.left) ? sides.left : [];
   const right = Array.isArray(sides.right) ? sides.right : [];
-  if (list.atomic || (left.length === 0 && right.length === 0)) return preferred(sides);
+  if (list.atomic) return preferredWhole(sides);
+  if (left.length === 0 && right.length === 0) return preferred(sides);
+  if (right.length === 0) return sides.left;
   const problemsBefore = place.problems.length;
   const given = indexItems(list, right, { place, allowDuplicates: false });
   const present = indexItems(list, left, { place, allowDuplicates: true });
   if (place.problems.length > problemsBefore) return undefined;
   const items = interleave(list, { present, given, live: left }, place);
+  if (items.length === left.length && items.every((item, at) => item === left[at])) return left;
   return items.length > 0 ? items : undefined;
 }
 

@@ -1,6 +1,7 @@
 import { type JsonValue, jsonEqual } from '../../base/json.ts';
 import { type Comparison, compare, filterComparison } from './compare.ts';
 import {
+  containsSet,
   difference,
   emptySet,
   type FieldFilter,
@@ -214,7 +215,7 @@ function prune(port: UpdaterPort, merged: TypedObject, pruning: Pruning): TypedO
 
 /** Nothing to prune when the version is the same and all that was named is named again. */
 function nothingGivenUp(last: VersionedSet, now: FieldSet, apiVersion: string): boolean {
-  return last.apiVersion === apiVersion && difference(last.set, now).size === 0;
+  return last.apiVersion === apiVersion && containsSet(now, last.set);
 }
 
 const removeFrom = (object: TypedObject, paths: FieldSet): TypedObject => ({
