@@ -13,6 +13,7 @@ const usage = `Wheelhouse: a control-plane API server.
 
 Usage:
   wheelhouse serve [flags]    start the server
+  wheelhouse convert [flags]  write an object from the input in another form or version
   wheelhouse version          print the version
 
 `;
@@ -22,6 +23,7 @@ export async function main(args: readonly string[]): Promise<number> {
   const [command, ...rest] = args;
   try {
     if (command === 'serve') return await serve(rest);
+    if (command === 'convert') return await convert(rest);
     if (command === 'version' || command === '--version') return printVersion();
     if (command === undefined || command === 'help' || command === '--help' || command === '-h') {
       process.stdout.write(usage);
@@ -52,6 +54,15 @@ async function serve(args: readonly string[]): Promise<number> {
   await running.stop();
   logger.info('stopped');
   return 0;
+}
+
+async function convert(args: readonly string[]): Promise<number> {
+  const { runConvert } = await import('./cli/convert-program.ts');
+  const write = (bytes: Buffer | string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      process.stdout.write(bytes, (error) => (error ? reject(error) : resolve()));
+    });
+  return runConvert({ input: process.stdin, write }, args);
 }
 
 async function start(options: ServerOptions, logger: Logger): Promise<RunningServer> {

@@ -14,7 +14,12 @@ const metaKinds = new Set([
   'CreateOptions',
   'UpdateOptions',
   'PatchOptions',
+  'GetOptions',
+  'ListOptions',
 ]);
+
+/** Kinds of the `meta` group in `v1` alone: what discovery answers with. */
+const discoveryKinds = new Set(['APIVersions', 'APIGroup', 'APIGroupList', 'APIResourceList']);
 
 /**
  * The schema of a built-in kind as an encoder meets it, by the apiVersion and kind in its envelope;
@@ -24,7 +29,8 @@ export function schemaOfKind(
   dialect: Dialect,
   type: { readonly apiVersion: string; readonly kind: string },
 ): Schema | undefined {
-  if (metaKinds.has(type.kind)) return schemaOf(`meta.v1.${type.kind}`);
+  const isDiscovery = type.apiVersion === 'v1' && discoveryKinds.has(type.kind);
+  if (isDiscovery || metaKinds.has(type.kind)) return schemaOf(`meta.v1.${type.kind}`);
   const parsed = parseApiVersion(type.apiVersion);
   const directory = parsed === undefined ? undefined : directoriesOf(dialect).get(parsed.group);
   if (parsed === undefined || directory === undefined) return undefined;

@@ -1,0 +1,204 @@
+import { isUtf8 } from 'node:buffer';
+import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import { decodeCbor } from '../codec/cbor/decode.ts';
+import { encodeCbor } from '../codec/cbor/encode.ts';
+import { decodeJson } from '../codec/json.ts';
+import { decodeMessage, encodeEnvelope, openEnvelope } from '../codec/protobuf/envelope.ts';
+import { decodeYaml, encodeYaml } from '../codec/yaml.ts';
+import type { Dialect } from '../dialect.ts';
+import { decodeTyped } from '../engines/schema/decode-typed.ts';
+import { maxDepth } from '../engines/schema/depth.ts';
+import type { Schema } from '../engines/schema/schema.ts';
+import { builtinKinds } from '../kinds/index.ts';
+import { schemaOfKind } from '../kinds/kind-schema.ts';
+import { type ApiObject, parseApiVersion } from '../meta/types.ts';
+import { asApiObject, fromStorage, toStorage } from '../registry/object-codec.ts';
+import { printJson } from './pretty-json.ts';
+import { sortMaps } from './sorted-maps.ts';
+
+/** The forms an object can be written in. */
+export const convertForms = ['json', 'yaml', 'protobuf', 'cbor'] as const;
+export type ConvertForm = (typeof convertForms)[number];
+
+export interface ConvertOptions {
+  readonly dialect: Dialect;
+  /** Form of the input; guessed from its first bytes when absent. */
+  readonly from?: ConvertForm;
+  readonly to: ConvertForm;
+  /** apiVersion to bring the object to; another version of its own group. */
+  readonly outputVersion?: string;
+}
+
+/** An object that cannot be converted; the message is one line for the user. */
+export class ConvertError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'ConvertError';
+  }
+}
+
+/**
+ * Writes one object in another form, byte for byte as upstream writes it: JSON in two-space steps
+ * with kind first, YAML with sorted keys, protobuf in its envelope. Objects of built-in kinds are
+ * decoded by their type, unknown fields dropped; others pass as they are, but have no protobuf
+ * form. Rejects with ConvertError.
+ */
+export async function convertObject(bytes: Buffer, options: ConvertOptions): Promise<Buffer> {
+  const { dialect, to, outputVersion } = options;
+  const from = options.from ?? guessForm(bytes);
+  const given = await read(bytes, { form: from, dialect });
+  const object = outputVersion === undefined ? given : inVersion(given, { dialect, outputVersion });
+  try {
+    return write(object, { form: to, dialect });
+  } catch (error) {
+    throw error instanceof ConvertError ? error : new ConvertError(messageOf(error));
+  }
+}
+
+const protobufMagic = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
+const cborTag = Buffer.from([0xd9, 0xd9, 0xf7]);
+
+/** The form a body is in, by its first bytes; text that is no JSON object is YAML. */
+export function guessForm(bytes: Buffer): ConvertForm {
+  if (bytes.subarray(0, protobufMagic.length).equals(protobufMagic)) return 'protobuf';
+  if (bytes.subarray(0, cborTag.length).equals(cborTag)) return 'cbor';
+  // A map without the tag that says CBOR.
+  if ((bytes[0] ?? 0) >> 5 === 5 && !isUtf8(bytes)) return 'cbor';
+  const start = bytes.find((byte) => ![0x20, 0x09, 0x0a, 0x0d].includes(byte));
+  return start === '{'.charCodeAt(0) ? 'json' : 'yaml';
+}
+
+const limits = { depthMax: maxDepth, nodesMax: 2_000_000 };
+
+async function read(
+  bytes: Buffer,
+  at: { form: ConvertForm; dialect: Dialect },
+): Promise<JsonObject> {
+  try {
+    const value = await decodeAs(bytes, at);
+    if (!isObject(value)) throw new ConvertError(`the input is no object but ${whatIs(value)}`);
+    const schema = schemaOfKind(at.dialect, typeOf(value)) ?? builtinSchema(at.dialect, value);
+    if (schema === undefined) return value;
+    return { ...typeOf(value), ...decodeTyped(schema)(value) };
+  } catch (error) {
+    if (error instanceof ConvertError) throw error;
+    throw new ConvertError(`the input is no ${at.form} object: ${messageOf(error)}`);
+  }
+}
+
+async function decodeAs(
+  bytes: Buffer,
+  { form, dialect }: { form: ConvertForm; dialect: Dialect },
+): Promise<JsonValue> {
+  if (form === 'json') return decodeJson(bytes, limits).value;
+  if (form === 'yaml') return (await decodeYaml(bytes)).value;
+  if (form === 'cbor') return decodeCbor(bytes);
+  const { apiVersion, kind, raw } = openEnvelope(bytes);
+  const schema = protobufSchema(dialect, { apiVersion, kind });
+  return { ...decodeMessage(schema, raw), apiVersion, kind };
+}
+
+/** The schema of a built-in kind without a table of numbers, which has no protobuf form. */
+function builtinSchema(dialect: Dialect, object: JsonObject): Schema | undefined {
+  const { apiVersion, kind } = typeOf(object);
+  return versionOf(...builtinOf(dialect, { apiVersion, kind }))?.schema;
+}
+
+function builtinOf(
+  dialect: Dialect,
+  { apiVersion, kind }: ObjectType,
+): [ResourceDef | undefined, string | undefined] {
+  const type = parseApiVersion(apiVersion);
+  const def = builtinKinds(dialect).find((one) => one.group === type?.group && one.kind === kind);
+  return [def, type?.version];
+}
+
+function whatIs(value: JsonValue): string {
+  if (value === null) return 'empty';
+  if (Array.isArray(value)) return 'a list';
+  return `a ${typeof value}`;
+}
+
+interface ObjectType {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+function typeOf(object: JsonObject): ObjectType {
+  const { apiVersion, kind } = object;
+  for (const [name, value] of Object.entries({ kind, apiVersion })) {
+    if (typeof value !== 'string' || value === '') {
+      throw new ConvertError(`the object has no ${name}`);
+    }
+  }
+  return { apiVersion: apiVersion as string, kind: kind as string };
+}
+
+function protobufSchema(dialect: Dialect, type: ObjectType): Schema {
+  const schema = schemaOfKind(dialect, type);
+  if (schema !== undefined) return schema;
+  const version = JSON.stringify(type.apiVersion);
+  throw new ConvertError(`${type.kind} in version ${version} has no protobuf form`);
+}
+
+function write(object: JsonObject, at: { form: ConvertForm; dialect: Dialect }): Buffer {
+  const type = typeOf(object);
+  switch (at.form) {
+    case 'yaml':
+      return Buffer.from(encodeYaml(object));
+    case 'cbor':
+      return encodeCbor(object);
+    case 'protobuf':
+      return encodeEnvelope(protobufSchema(at.dialect, type), object);
+    case 'json': {
+      const schema = schemaOfKind(at.dialect, type) ?? builtinSchema(at.dialect, object);
+      const { apiVersion, kind, ...rest } = sortMaps(object, schema) as JsonObject;
+      return Buffer.from(printJson({ kind, apiVersion, ...rest }));
+    }
+  }
+}
+
+/** Brings an object, or each item of a list, to another version of its group. */
+function inVersion(
+  object: JsonObject,
+  at: { dialect: Dialect; outputVersion: string },
+): JsonObject {
+  const { apiVersion, kind } = typeOf(object);
+  if (apiVersion === at.outputVersion) return object;
+  const wanted = parseApiVersion(at.outputVersion);
+  const given = parseApiVersion(apiVersion);
+  const [def, version] = builtinOf(at.dialect, { apiVersion, kind });
+  const source = versionOf(def, version);
+  const target = given?.group === wanted?.group ? versionOf(def, wanted?.version) : undefined;
+  if (def === undefined || source === undefined || target === undefined) {
+    const [to, from] = [at.outputVersion, apiVersion].map((one) => JSON.stringify(one));
+    throw new ConvertError(`${kind} in version ${from} cannot be converted to version ${to}`);
+  }
+  return converted(asApiObject(object), { def, source, target });
+}
+
+function versionOf(
+  def: ResourceDef | undefined,
+  version: string | undefined,
+): VersionDef | undefined {
+  return def?.versions.find((one) => one.version === version);
+}
+
+function converted(
+  object: ApiObject,
+  { def, source, target }: { def: ResourceDef; source: VersionDef; target: VersionDef },
+): JsonObject {
+  try {
+    source.defaults?.(object);
+    const result = fromStorage(def, target, toStorage(def, source, object));
+    return { ...typeOf(result), ...decodeTyped(target.schema)(result) };
+  } catch (error) {
+    if (error instanceof ConvertError) throw error;
+    throw new ConvertError(`the object cannot be converted: ${messageOf(error)}`);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
