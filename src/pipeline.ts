@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Authenticate } from './authn/authentication.ts';
+import type { Impersonate } from './authn/impersonation.ts';
 import type { Authorization } from './authz/authorization.ts';
 import type { Attributes } from './authz/contract.ts';
 import type { Exchange } from './base/exchange.ts';
@@ -15,13 +16,14 @@ import type { RequestInfo } from './request/request-info.ts';
 /** The gates a request passes. */
 export interface Gates {
   readonly authenticate: Authenticate;
+  readonly impersonate: Impersonate;
   readonly flowControl: FlowControl;
   readonly authorization: Authorization;
 }
 
 /**
- * The path of one request, read downward: what it asks for, who asks, whether there is room,
- * whether they may, then the endpoint. Each step gives what the next demands, so none can be left
+ * The path of one request, read downward: what it asks for, who asks, as whom, whether there is
+ * room, whether they may, then the endpoint. Each step gives what the next demands, so none can be left
  * out. Every failure, whatever threw it, becomes one Status answer.
  */
 export async function serve(
@@ -36,6 +38,7 @@ export async function serve(
   try {
     const info = parseRequest(exchange.method, exchange.url);
     user = await gates.authenticate(exchange);
+    user = await gates.impersonate(exchange, user);
     const place = gates.flowControl.enter({ info, user });
     try {
       const permit = await gates.authorization.authorize(attributesOf(info, user));

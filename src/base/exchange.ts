@@ -13,6 +13,11 @@ export interface Exchange {
   /** A header by lower-case name; several of one name are joined with `, `. */
   header(name: string): string | undefined;
   /**
+   * Names and values in turn, as received: for headers whose several values must not be joined, or
+   * whose names are not known beforehand. HTTP/2's pseudo-headers may be among them.
+   */
+  headerLines(): readonly string[];
+  /**
    * The whole body. Rejects with BodyTooLarge above `limitBytes`, with BodyAborted when the client
    * goes away or is slower than the server's body timeout.
    */

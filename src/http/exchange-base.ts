@@ -50,6 +50,7 @@ export abstract class ExchangeBase implements Exchange {
   protected abstract readonly source: Readable;
   protected abstract readonly target: Writable;
   abstract header(name: string): string | undefined;
+  abstract headerLines(): readonly string[];
   /** Writes status line and headers; `empty` when no body follows. */
   protected abstract writeHead(head: {
     status: number;

@@ -32,6 +32,10 @@ export class Http1Exchange extends ExchangeBase {
     return Array.isArray(value) ? value.join(', ') : value;
   }
 
+  headerLines(): readonly string[] {
+    return this.source.rawHeaders;
+  }
+
   protected writeHead(head: {
     status: number;
     headers: ResponseHeaders;

@@ -18,10 +18,13 @@ export class Http2Exchange extends ExchangeBase {
   protected readonly source: ServerHttp2Stream;
   protected readonly target: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
+  readonly #lines: readonly string[];
 
   constructor(options: {
     stream: ServerHttp2Stream;
     headers: IncomingHttpHeaders;
+    /** Names and values in turn. */
+    lines: readonly string[];
     connection: PeerConnection;
     core: ExchangeHost;
   }) {
@@ -29,6 +32,7 @@ export class Http2Exchange extends ExchangeBase {
     this.source = options.stream;
     this.target = options.stream;
     this.#headers = options.headers;
+    this.#lines = options.lines;
     this.method = options.headers[':method'] as string;
     this.url = (options.headers[':path'] as string | undefined) ?? '';
   }
@@ -37,6 +41,10 @@ export class Http2Exchange extends ExchangeBase {
     const value =
       this.#headers[name] ?? (name === 'host' ? this.#headers[':authority'] : undefined);
     return Array.isArray(value) ? value.join(', ') : value;
+  }
+
+  headerLines(): readonly string[] {
+    return this.#lines;
   }
 
   protected writeHead(head: {

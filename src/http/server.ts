@@ -259,16 +259,22 @@ function acceptHttp2(server: Http2SecureServer, core: ServerCore): void {
     if (core.draining) connection.retire();
   });
   server.on('sessionError', ignore);
-  server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+  const onStream = (
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    _flags: number,
+    lines: readonly string[],
+  ) => {
     const session = stream.session as ServerHttp2Session | undefined;
     const connection = session === undefined ? undefined : connectionOfSession.get(session);
     if (connection === undefined) return;
-    const exchange = new Http2Exchange({ stream, headers, connection, core });
+    const exchange = new Http2Exchange({ stream, headers, lines, connection, core });
     (stream as StreamOfExchange)[exchangeOfStream] = { exchange, core };
     stream.on('error', ignore);
     stream.on('close', onStreamClose);
     core.begin(exchange);
-  });
+  };
+  server.on('stream', onStream);
 }
 
 interface StreamOfExchange extends ServerHttp2Stream {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createAuthentication } from '../authn/authentication.ts';
 import { createClientCertificateAuthenticator } from '../authn/client-certificate.ts';
 import type { Authenticator } from '../authn/contract.ts';
+import { createImpersonation } from '../authn/impersonation.ts';
 import { createStaticTokenAuthenticator } from '../authn/static-token.ts';
 import { parseTokenFile } from '../authn/token-file.ts';
 import { createAuthorization } from '../authz/authorization.ts';
@@ -44,7 +45,8 @@ export async function createGates(options: {
     readOnlyMax: config.limits.readsInFlightMax,
     mutatingMax: config.limits.writesInFlightMax,
   });
-  return { authenticate, authorization, flowControl, close: chosen.close };
+  const impersonate = createImpersonation({ authorization, dialect: options.dialect });
+  return { authenticate, impersonate, authorization, flowControl, close: chosen.close };
 }
 
 function authenticators(config: ServerConfig, dialect: Dialect): readonly Authenticator[] {
