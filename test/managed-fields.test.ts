@@ -340,7 +340,7 @@ describe('schemas that change', () => {
     expect(ownedBy(own, 'alice')).toEqual({ 'f:parts': {} });
   });
 
-  test('MF-8: atomic to granular: the owner has the top field alone, others do not conflict', async () => {
+  test('MF-8: atomic to granular: the owner has the top field alone', async () => {
     const parts = {
       type: 'object',
       'x-kubernetes-map-type': 'atomic',
@@ -391,7 +391,7 @@ describe('time', () => {
     }
   });
 
-  test('MF-9: time moves only when the set changes; META-6: a write of nothing keeps it', async () => {
+  test('MF-9, META-6: time moves only when the set changes', async () => {
     const clock = new FakeClock(Date.parse('2030-01-01T00:00:00Z'));
     const timed = await startTestServer({ clock });
     try {

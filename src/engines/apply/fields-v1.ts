@@ -54,7 +54,7 @@ export function decodeFields(fields: JsonValue): FieldSet {
 
 /** Sets by the text of their encoding, the least used first; writers own the same fields mostly. */
 const byText = new Map<string, FieldSet>();
-const textCharactersMax = 128 * 1024;
+const textCharactersMax = 512 * 1024;
 const allCharactersMax = 4 * 1024 * 1024;
 let allCharacters = 0;
 
