@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { Authenticate } from './authn/authentication.ts';
 import type { Impersonate } from './authn/impersonation.ts';
 import type { Authorization } from './authz/authorization.ts';
-import type { Attributes } from './authz/contract.ts';
 import type { Exchange } from './base/exchange.ts';
 import type { Admitted, EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
@@ -10,8 +9,8 @@ import { answerFailure } from './endpoints/failure.ts';
 import { logRequest, requestLogLevel } from './endpoints/request-log.ts';
 import type { FlowControl } from './flowcontrol/in-flight.ts';
 import type { UserInfo } from './meta/types.ts';
+import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';
-import type { RequestInfo } from './request/request-info.ts';
 
 /** The gates a request passes. */
 export interface Gates {
@@ -59,21 +58,4 @@ export async function serve(
 function auditId(exchange: Exchange): string {
   const given = exchange.header('audit-id');
   return given !== undefined && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
-}
-
-function attributesOf(info: RequestInfo, user: UserInfo): Attributes {
-  const { verb, isResourceRequest, group, version, resource, subresource } = info;
-  const { namespace, name, path } = info;
-  return {
-    user,
-    verb,
-    isResourceRequest,
-    group,
-    version,
-    resource,
-    subresource,
-    namespace,
-    name,
-    path,
-  };
 }
