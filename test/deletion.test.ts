@@ -29,6 +29,8 @@ async function made(metadata: Record<string, unknown> = {}) {
   return { name, path: `${maps}/${name}`, object: answer.body };
 }
 
+const container = { name: 'c', image: 'i' };
+const jobPods = (pods: { spec: object }) => ({ spec: { ...pods.spec, restartPolicy: 'Never' } });
 const hold = { finalizers: ['example.com/hold'] };
 const isGone = (path: string) =>
   eventually(async () => (await server.get(path)).status === 404, `the removal of ${path}`);
@@ -445,5 +447,108 @@ describe('DEL-5: dependents', () => {
     await server.remove(owner.path);
     const dependent = await made(ownedBy(owner));
     await isGone(dependent.path);
+  });
+});
+
+describe('DEL-5: kinds with a default of their own', () => {
+  const path = (group: string, resource: string, name = '') =>
+    `/${group}/namespaces/${namespace}/${resource}${name === '' ? '' : `/${name}`}`;
+  const pods = { metadata: { labels: { app: 'a' } }, spec: { containers: [container] } };
+  const finalizersOf = (answer: { body: { metadata: { finalizers?: string[] } } }) =>
+    answer.body.metadata.finalizers;
+
+  test('DEL-5: Jobs and ReplicationControllers orphan unless a policy says otherwise', async () => {
+    const job = { apiVersion: 'batch/v1', kind: 'Job', spec: { template: jobPods(pods) } };
+    const spec = { selector: { app: 'a' }, template: pods };
+    const controller = { apiVersion: 'v1', kind: 'ReplicationController', spec };
+    for (const [group, resource, object] of [
+      ['apis/batch/v1', 'jobs', job],
+      ['api/v1', 'replicationcontrollers', controller],
+    ] as const) {
+      const metadata = { name: 'o', ...hold };
+      const answer = await server.post(path(group, resource), { ...object, metadata });
+      expect(answer.status, answer.text).toBe(201);
+      const at = path(group, resource, 'o');
+      const dry = { dryRun: ['All'] };
+      expect(finalizersOf(await server.remove(at, dry))).toEqual(['example.com/hold', 'orphan']);
+      const background = await server.remove(at, { ...dry, propagationPolicy: 'Background' });
+      expect(finalizersOf(background)).toEqual(['example.com/hold']);
+      expect(background.headers.warning).toBeUndefined();
+      const foreground = await server.remove(at, { propagationPolicy: 'Foreground' });
+      expect(finalizersOf(foreground)).toEqual(['example.com/hold', 'foregroundDeletion']);
+    }
+  });
+
+  test('DEL-5: a Job that goes without a policy leaves its Pods, and a warning', async () => {
+    const object = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'j' } };
+    const job = await server.post(path('apis/batch/v1', 'jobs'), {
+      ...object,
+      spec: { template: jobPods(pods) },
+    });
+    const { uid } = job.body.metadata;
+    const owner = { apiVersion: 'batch/v1', kind: 'Job', name: 'j', uid };
+    const dependent = await made({ ownerReferences: [owner] });
+    const removal = await server.remove(path('apis/batch/v1', 'jobs', 'j'));
+    expect(removal.headers.warning).toBe(
+      '299 - "child pods are preserved by default when jobs are deleted; set ' +
+        'propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress ' +
+        'this warning"',
+    );
+    await isGone(path('apis/batch/v1', 'jobs', 'j'));
+    const left = await server.get(dependent.path);
+    expect(left.status).toBe(200);
+    expect(left.body.metadata.ownerReferences).toBeUndefined();
+  });
+
+  test('DEL-5: Events have no dependents: they go at once whatever the policy', async () => {
+    const event = {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: 'e' },
+      involvedObject: { kind: 'Pod', namespace, name: 'p' },
+    };
+    for (const propagationPolicy of ['Orphan', 'Foreground']) {
+      const answer = await server.post(path('api/v1', 'events'), event);
+      expect(answer.status, answer.text).toBe(201);
+      const removal = await server.remove(path('api/v1', 'events', 'e'), { propagationPolicy });
+      expect(removal.body.status).toBe('Success');
+    }
+  });
+});
+
+describe('DEL-6: giving up an object that cannot be read', () => {
+  const option = 'ignoreStoreReadErrorWithClusterBreakingPotential';
+
+  test('DEL-6: without its gate the option changes nothing', async () => {
+    const { path } = await made(hold);
+    expect((await server.remove(path, { [option]: true })).status).toBe(200);
+    expect((await server.get(path)).body.metadata.finalizers).toEqual(hold.finalizers);
+    const other = await made();
+    expect((await server.remove(`${other.path}?${option}=true`)).body.status).toBe('Success');
+  });
+
+  test('DEL-6: any other option beside it is 422, none beside its refusal', async () => {
+    const { path } = await made(hold);
+    const companions = {
+      propagationPolicy: 'Orphan',
+      orphanDependents: true,
+      gracePeriodSeconds: 0,
+      preconditions: { uid: 'x' },
+      dryRun: ['All'],
+    };
+    for (const [name, value] of Object.entries(companions)) {
+      const answer = await server.remove(path, { [option]: true, [name]: value });
+      expect(answer.status, name).toBe(422);
+      expect(answer.body).toMatchObject({ reason: 'Invalid', code: 422 });
+      expect(answer.body.message).toBe(
+        `DeleteOptions.meta.svc.io "" is invalid: ${option}: Invalid value: true: ` +
+          `cannot be set together with .${name}`,
+      );
+    }
+    const refused = { [option]: false, propagationPolicy: 'Background', dryRun: ['All'] };
+    expect((await server.remove(path, refused)).status).toBe(200);
+    const wrong = await server.remove(path, { [option]: 'yes' });
+    expect(wrong.status).toBe(400);
+    expect(wrong.body.message).toContain('cannot unmarshal string into Go struct field');
   });
 });

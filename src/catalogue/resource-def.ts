@@ -153,6 +153,13 @@ export interface Strategy {
    * (A Namespace also waits for `spec.finalizers`.)
    */
   readonly mayRemove?: (object: ApiObject) => boolean;
+  /**
+   * What a deletion without a policy does with dependents (DEL-5). `unsupported`: the kind never has
+   * any, and the garbage collector's finalizers are not set whatever is asked. Absent: `Background`.
+   */
+  readonly defaultPropagation?: 'Orphan' | 'unsupported';
+  /** Warning sent with a deletion that names no policy. */
+  readonly unsaidPropagationWarning?: string;
   /** Default `gracePeriodSeconds` of a graceful kind (Pod); absent: deletion is immediate. */
   readonly gracePeriod?: (object: ApiObject) => number;
   /** Fields of the object, as `a.b.c`, that a write through each endpoint may not own (SSA-10). */

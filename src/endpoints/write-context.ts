@@ -12,7 +12,9 @@ export function writeContext(
     user: call.user,
     dryRun: options.dryRun,
     fieldManager: options.fieldManager ?? managerFromUserAgent(exchange.header('user-agent')),
-    warn: (text) => call.warnings.push(text),
+    warn: (text) => {
+      if (!call.warnings.includes(text)) call.warnings.push(text);
+    },
     expired: () => exchange.aborted || context.clock.monotonic() > deadlineMs,
   };
 }

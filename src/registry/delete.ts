@@ -33,6 +33,7 @@ export interface DeleteRequest {
  */
 export async function deleteObject(registry: Registry, request: DeleteRequest): Promise<Deleted> {
   const { target, context } = request;
+  warnOfPropagation(request);
   const key = objectKey(target.namespace, target.name);
   let current = await registry.caches.of(target.def).get(key, undefined);
   for (let attempt = 1; attempt <= attemptsMax && !context.expired(); attempt += 1) {
@@ -42,6 +43,13 @@ export async function deleteObject(registry: Registry, request: DeleteRequest): 
     current = outcome.current;
   }
   throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
+}
+
+function warnOfPropagation({ target, context, options }: DeleteRequest): void {
+  const { propagationPolicy, orphanDependents } = options;
+  const warning = target.def.strategy.unsaidPropagationWarning;
+  const isSaid = propagationPolicy !== undefined || orphanDependents !== undefined;
+  if (warning !== undefined && !isSaid) context.warn(warning);
 }
 
 type Outcome = { readonly deleted: Deleted } | { readonly current: Entry | undefined };
@@ -123,7 +131,7 @@ function markForDeletion(
     metadata.deletionGracePeriodSeconds = grace;
     if ((metadata.generation ?? 0) > 0) metadata.generation = (metadata.generation ?? 0) + 1;
   }
-  setFinalizers(object, finalizersFor(metadata.finalizers ?? [], request.options));
+  setFinalizers(object, finalizersFor(metadata.finalizers ?? [], request));
 }
 
 /** A kind that ends at once whatever was asked (a Pod that runs nowhere) says 0. */
@@ -132,14 +140,21 @@ function graceSeconds(request: DeleteRequest, object: ApiObject): number {
   return own === 0 ? 0 : (request.options.gracePeriodSeconds ?? own);
 }
 
-/** Without a policy the garbage collector's finalizers stay as they are. */
-function finalizersFor(
-  finalizers: readonly string[],
-  options: DeleteRequestOptions,
-): readonly string[] {
-  const { propagationPolicy, orphanDependents } = options;
-  if (propagationPolicy === undefined && orphanDependents === undefined) return finalizers;
+/**
+ * Without a policy the garbage collector's finalizers stay as they are, and where there are none the
+ * kind's own default holds.
+ */
+function finalizersFor(finalizers: readonly string[], request: DeleteRequest): readonly string[] {
+  const { propagationPolicy, orphanDependents } = request.options;
+  const { defaultPropagation } = request.target.def.strategy;
   const others = finalizers.filter((one) => one !== orphanFinalizer && one !== foregroundFinalizer);
+  if (defaultPropagation === 'unsupported') return others;
+  if (propagationPolicy === undefined && orphanDependents === undefined) {
+    const isUndecided = others.length === finalizers.length;
+    return isUndecided && defaultPropagation === 'Orphan'
+      ? [...others, orphanFinalizer]
+      : finalizers;
+  }
   if (propagationPolicy === 'Orphan' || orphanDependents === true) {
     return [...others, orphanFinalizer];
   }

@@ -10,9 +10,14 @@ export interface GivenDeleteOptions {
   readonly dryRun: readonly string[];
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
+  /** `ignoreStoreReadErrorWithClusterBreakingPotential`: remove what cannot even be read (DEL-6). */
+  readonly ignoreStoreReadError: boolean | undefined;
 }
 
 const kind = 'DeleteOptions';
+
+/** The option's name on the wire. */
+export const ignoreStoreReadError = 'ignoreStoreReadErrorWithClusterBreakingPotential';
 
 /**
  * Reads the body of a DELETE (DEL-2). Members it does not know are passed over, as upstream passes
@@ -37,6 +42,7 @@ export function readDeleteOptions(body: JsonValue): GivenDeleteOptions {
       'string',
       'preconditions.resourceVersion',
     ),
+    ignoreStoreReadError: boolean(body, ignoreStoreReadError),
   };
 }
 

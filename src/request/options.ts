@@ -9,7 +9,11 @@ import {
 } from '../meta/field-error.ts';
 import { validateFieldManager } from '../meta/field-manager-name.ts';
 import { invalidObject } from '../meta/status.ts';
-import { type GivenDeleteOptions, readDeleteOptions } from './delete-options-body.ts';
+import {
+  type GivenDeleteOptions,
+  ignoreStoreReadError,
+  readDeleteOptions,
+} from './delete-options-body.ts';
 import { isTrue, optionalBoolean, optionalInteger, optionalText } from './query.ts';
 
 /**
@@ -181,7 +185,7 @@ export function parseDeleteOptions(
   if (propagationPolicy !== undefined && policy === undefined) {
     errors.push(notSupported('propagationPolicy', propagationPolicy, [...policies, 'nil']));
   }
-  errors.push(...validateDryRun(dryRun));
+  errors.push(...validateDryRun(dryRun), ...validateIgnoredReadError(given));
   if (errors.length > 0) throw invalidOptions(dialect, { kind: 'DeleteOptions', errors });
   return {
     dryRun: dryRun.length > 0,
@@ -190,6 +194,24 @@ export function parseDeleteOptions(
     orphanDependents,
     preconditions: preconditionsOf(given),
   };
+}
+
+/**
+ * Who gives up an object that cannot be read cannot ask for more (DEL-6). The option itself has no
+ * effect: the gate that gives it one, AllowUnsafeMalformedObjectDeletion, is off, as by default.
+ */
+function validateIgnoredReadError(given: GivenDeleteOptions): FieldError[] {
+  if (given.ignoreStoreReadError !== true) return [];
+  const companions = {
+    propagationPolicy: given.propagationPolicy !== undefined,
+    orphanDependents: given.orphanDependents !== undefined,
+    gracePeriodSeconds: given.gracePeriodSeconds !== undefined,
+    preconditions: preconditionsOf(given) !== undefined,
+    dryRun: given.dryRun.length > 0,
+  };
+  return Object.entries(companions)
+    .filter(([, isSet]) => isSet)
+    .map(([name]) => invalid(ignoreStoreReadError, true, `cannot be set together with .${name}`));
 }
 
 const notNegative = (seconds: number | undefined) =>
@@ -208,5 +230,6 @@ function queryForm(query: URLSearchParams): GivenDeleteOptions {
     dryRun: query.getAll('dryRun').filter((value) => value !== ''),
     uid: optionalText(query, 'uid'),
     resourceVersion: optionalText(query, 'resourceVersion'),
+    ignoreStoreReadError: optionalBoolean(query, ignoreStoreReadError),
   };
 }

@@ -167,6 +167,10 @@ export function job(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
+      defaultPropagation: 'Orphan',
+      unsaidPropagationWarning:
+        'child pods are preserved by default when jobs are deleted; set propagationPolicy=' +
+        'Background to remove them or set propagationPolicy=Orphan to suppress this warning',
       prepareForCreate: (_, object) => generateSelector(object, dialect),
       validateCreate: (_, object) => validate(object),
       validateUpdate: (context, object, old) =>

@@ -172,6 +172,7 @@ export function coreEvent(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => validate(object),
       allowCreateOnUpdate: true,
+      defaultPropagation: 'unsupported',
     },
     example: () => ({
       apiVersion: 'v1',

@@ -60,6 +60,7 @@ export function replicationController(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
+      defaultPropagation: 'Orphan',
       validateCreate: (_, object) => validate(object),
       validateUpdate: (context, object) =>
         context.subresource === 'status' ? [] : validate(object),

@@ -135,6 +135,7 @@ export function event(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => [...validate(object), ...validateCreate(object)],
       validateUpdate: (_, object, old) => [...validate(object), ...validateUpdate(object, old)],
       allowCreateOnUpdate: true,
+      defaultPropagation: 'unsupported',
       fieldLabels: { v1: eventsGroupLabels },
     },
     example: () => ({
