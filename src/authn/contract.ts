@@ -1,4 +1,4 @@
-import type { Exchange } from '../base/exchange.ts';
+import type { Connection, Exchange } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { UserInfo } from '../meta/types.ts';
 
@@ -9,7 +9,23 @@ import type { UserInfo } from '../meta/types.ts';
  */
 export interface Authenticator {
   readonly name: string;
-  authenticate(exchange: Exchange): MaybePromise<UserInfo | undefined>;
+  authenticate(exchange: Credentials): MaybePromise<UserInfo | undefined>;
+  /**
+   * For authenticators whose tokens name audiences: as `authenticate`, with the audiences to judge
+   * by, of which the verdict names those the token is for. Absent: tokens are for this server.
+   */
+  reviewToken?(token: string, audiences: readonly string[]): MaybePromise<TokenVerdict | undefined>;
+}
+
+/** What of an exchange tells who sends it. */
+export interface Credentials extends Pick<Exchange, 'header' | 'headerLines'> {
+  readonly connection: Pick<Connection, 'memo' | 'peerCertificates'>;
+}
+
+/** Whose a token is, and for which of the audiences asked about. */
+export interface TokenVerdict {
+  readonly user: UserInfo;
+  readonly audiences: readonly string[];
 }
 
 /** What a service account token can be bound to. */

@@ -1,5 +1,4 @@
 import type { Clock } from '../base/clock.ts';
-import type { Exchange } from '../base/exchange.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { bearerToken } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
@@ -36,23 +35,41 @@ export function createServiceAccountAuthenticator(options: {
 }): Authenticator {
   const { keys, issuers, audiences, labelDomain, clock } = options;
   const verified = new TokenMemo();
+  const verify = (token: string, targets: readonly string[]): TokenClaims | undefined => {
+    if (!token.startsWith('ey')) return undefined;
+    const nowSeconds = clock.now() / 1000;
+    const claims =
+      verified.get(token, nowSeconds) ??
+      verifyToken(token, { keys, issuers, privateClaim: labelDomain, nowSeconds });
+    if (claims === undefined) return undefined;
+    if (!claims.audiences.some((one) => targets.includes(one))) {
+      const [has, wants] = [claims.audiences, targets].map(quotedList);
+      throw new TokenError(`token audiences ${has} is invalid for the target audiences ${wants}`);
+    }
+    verified.put(token, claims);
+    return claims;
+  };
+  const userFor = (claims: TokenClaims) =>
+    options.lookup === 'off' ? userOf(claims, labelDomain) : lookUp(options, claims);
   return {
     name: 'service-account',
-    authenticate(exchange: Exchange) {
+    authenticate(exchange) {
       const token = bearerToken(exchange);
-      if (token === undefined || !token.startsWith('ey')) return undefined;
-      const nowSeconds = clock.now() / 1000;
-      const claims =
-        verified.get(token, nowSeconds) ??
-        verifyToken(token, { keys, issuers, privateClaim: labelDomain, nowSeconds });
+      const claims = token === undefined ? undefined : verify(token, audiences);
+      return claims === undefined ? undefined : userFor(claims);
+    },
+    async reviewToken(token, targets) {
+      const claims = verify(token, targets);
       if (claims === undefined) return undefined;
-      if (!claims.audiences.some((one) => audiences.includes(one))) {
-        throw new TokenError('the token is for other audiences');
-      }
-      verified.put(token, claims);
-      return options.lookup === 'off' ? userOf(claims, labelDomain) : lookUp(options, claims);
+      const named = claims.audiences.filter((one) => targets.includes(one));
+      return { user: await userFor(claims), audiences: named };
     },
   };
+}
+
+/** `["a" "b"]`, as upstream prints them. */
+function quotedList(texts: readonly string[]): string {
+  return `[${texts.map((text) => JSON.stringify(text)).join(' ')}]`;
 }
 
 async function lookUp(

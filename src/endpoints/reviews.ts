@@ -26,6 +26,7 @@ const reviews: Readonly<Record<string, Review>> = {
   LocalSubjectAccessReview: (call, object) => accessReview(call, object, { user: 'named' }),
   SelfSubjectRulesReview: rulesReview,
   SelfSubjectReview: identityReview,
+  TokenReview: tokenReview,
 };
 
 /** POST of a virtual kind: 201 with what it asks answered in its status (API-6, AUTHZ-8). */
@@ -171,22 +172,36 @@ async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject
   };
 }
 
+async function tokenReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {
+  const spec = objectAt(object, 'spec');
+  const token = textAt(spec, 'token');
+  if (token === '') throw badRequest('token is required for TokenReview in authentication');
+  const audiences = stringsAt(spec, 'audiences');
+  const { verdict, error } = await call.context.reviews.reviewToken(token, audiences);
+  const status: JsonObject =
+    verdict === undefined
+      ? { user: {}, error }
+      : { authenticated: true, user: shownUser(verdict.user), audiences: [...verdict.audiences] };
+  return { ...object, status };
+}
+
 function identityReview(call: ApiCall, object: ApiObject): JsonObject {
-  const { name, uid, groups, extra } = call.user;
-  const shownExtra: JsonObject = {};
-  for (const [key, values] of Object.entries(extra)) setMember(shownExtra, key, [...values]);
   return {
     apiVersion: object.apiVersion,
     kind: object.kind,
     metadata: { creationTimestamp: formatTime(call.context.clock.now()) },
-    status: {
-      userInfo: {
-        username: name,
-        ...(uid === '' ? {} : { uid }),
-        ...(groups.length === 0 ? {} : { groups: [...groups] }),
-        ...(Object.keys(shownExtra).length === 0 ? {} : { extra: shownExtra }),
-      },
-    },
+    status: { userInfo: shownUser(call.user) },
+  };
+}
+
+function shownUser({ name, uid, groups, extra }: UserInfo): JsonObject {
+  const shownExtra: JsonObject = {};
+  for (const [key, values] of Object.entries(extra)) setMember(shownExtra, key, [...values]);
+  return {
+    username: name,
+    ...(uid === '' ? {} : { uid }),
+    ...(groups.length === 0 ? {} : { groups: [...groups] }),
+    ...(Object.keys(shownExtra).length === 0 ? {} : { extra: shownExtra }),
   };
 }
 

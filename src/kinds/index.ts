@@ -9,6 +9,7 @@ import { deployment } from './apps/deployment.ts';
 import { replicaSet } from './apps/replica-set.ts';
 import { statefulSet } from './apps/stateful-set.ts';
 import { selfSubjectReview } from './authentication/self-subject-review.ts';
+import { tokenReview } from './authentication/token-review.ts';
 import {
   localSubjectAccessReview,
   selfSubjectAccessReview,
@@ -79,6 +80,7 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   statefulSet,
   horizontalPodAutoscaler,
   selfSubjectReview,
+  tokenReview,
   localSubjectAccessReview,
   selfSubjectAccessReview,
   selfSubjectRulesReview,

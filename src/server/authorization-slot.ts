@@ -2,11 +2,13 @@ import type { Authorization } from '../authz/authorization.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
 import type { ReviewPort } from '../endpoints/review-port.ts';
 
-/** What of authorization is asked behind a request's own gate: by the registry, by reviews. */
+/** What of authorization, and for reviews of authentication, is asked behind a request's own gate: by the registry, by reviews. */
 export interface AuthorizationSlot extends EscalationPort, Authorization, ReviewPort {
   /** Called once, when the gates exist. */
   fill(
-    made: Pick<AuthorizationSlot, 'rules' | 'rulesFor'> & { readonly authorization: Authorization },
+    made: Pick<AuthorizationSlot, 'rules' | 'rulesFor' | 'reviewToken'> & {
+      readonly authorization: Authorization;
+    },
   ): void;
 }
 
@@ -28,5 +30,6 @@ export function createAuthorizationSlot(): AuthorizationSlot {
     authorize: (attributes) => get().authorization.authorize(attributes),
     rules: () => get().rules(),
     rulesFor: (user, namespace) => get().rulesFor(user, namespace),
+    reviewToken: (token, audiences) => get().reviewToken(token, audiences),
   };
 }

@@ -5,6 +5,7 @@ import type { Authenticator } from '../authn/contract.ts';
 import { createImpersonation } from '../authn/impersonation.ts';
 import { createStaticTokenAuthenticator } from '../authn/static-token.ts';
 import { parseTokenFile } from '../authn/token-file.ts';
+import { createTokenReviewer } from '../authn/token-review.ts';
 import { createAuthorization } from '../authz/authorization.ts';
 import type { Authorizer } from '../authz/contract.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
@@ -18,6 +19,7 @@ import type { Gates } from '../pipeline.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
 import { openRbacSource } from './rbac-source.ts';
+import { accountSettings } from './service-account-tokens.ts';
 
 /** Makes the gates of the pipeline from the configuration; `close` ends what they follow. */
 export async function createGates(options: {
@@ -27,8 +29,9 @@ export async function createGates(options: {
 }): Promise<Gates & { close(): void }> {
   const { config, api } = options;
   const { logger } = config;
+  const list = [api.tokenAuthenticator, ...authenticators(config, options.dialect)];
   const authenticate = createAuthentication({
-    authenticators: [api.tokenAuthenticator, ...authenticators(config, options.dialect)],
+    authenticators: list,
     anonymous: config.authentication.anonymous,
     onRejected: ({ authenticator, error }) =>
       logger.debug(3, 'a credential was refused', { authenticator, error: String(error) }),
@@ -40,7 +43,9 @@ export async function createGates(options: {
       logger.error('an authorizer failed', { authorizer, error: String(error) }),
   });
   const { rules, rulesFor } = chosen;
-  api.authorization.fill({ authorization, rules, rulesFor });
+  const { audiences } = accountSettings(config, options.dialect);
+  const reviewToken = createTokenReviewer({ authenticators: list, audiences });
+  api.authorization.fill({ authorization, rules, rulesFor, reviewToken });
   const flowControl = limitInFlight({
     readOnlyMax: config.limits.readsInFlightMax,
     mutatingMax: config.limits.writesInFlightMax,

@@ -81,7 +81,8 @@ export function createServiceAccountTokens(options: {
   };
 }
 
-function accountSettings(config: ServerConfig, dialect: Dialect) {
+/** What service account tokens name; the audiences are also those of the server itself. */
+export function accountSettings(config: ServerConfig, dialect: Dialect) {
   const { serviceAccounts } = config;
   const issuer = serviceAccounts?.issuer ?? `https://${dialect.productName}.default.svc`;
   return {
