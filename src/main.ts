@@ -46,6 +46,7 @@ async function serve(args: readonly string[]): Promise<number> {
   const { options } = outcome;
   const { verbosity } = options;
   const logger = createLogger({ verbosity, sink: process.stderr, clock: systemClock });
+  for (const warning of options.warnings) logger.warn(warning);
   const stopAsked = signalled(logger);
   const running = await start(options, logger);
   await Promise.race([running.ready, stopAsked]);

@@ -48,7 +48,9 @@ export function snapshotOf(options: {
 }): CatalogueSnapshot {
   const found = new Map<string, Found>();
   const versions = new Map<string, Set<string>>();
+  const builtins = new Map<string, ResourceDef>();
   for (const def of options.defs) {
+    if (def.custom === undefined) builtins.set(`${def.group}/${def.resource}`, def);
     for (const version of def.versions) {
       if (!version.served) continue;
       const key = `${def.group}/${version.version}/${def.resource}`;
@@ -65,6 +67,7 @@ export function snapshotOf(options: {
     generation: options.generation,
     defs: [...options.defs],
     find: (group, version, resource) => found.get(`${group}/${version}/${resource}`),
+    builtin: (group, resource) => builtins.get(`${group}/${resource}`),
     groupVersions: (group) => ordered.get(group) ?? [],
     groups: () => groups,
   };

@@ -61,6 +61,9 @@ export interface VersionDef {
   readonly schema: Schema;
   /** Set when requests to this version get a Warning; the text after `299 - `. */
   readonly deprecationWarning?: string;
+  /** Built-in versions: the release that brought it, and the one it goes with, as `1.27`. */
+  readonly introduced?: string;
+  readonly removedRelease?: string;
   /**
    * Custom kinds: defaults, prunes and coerces a body in place and gives the paths of unknown
    * members. Absent for built-in kinds, which `decodeTyped` their schema.
@@ -184,6 +187,8 @@ export interface CatalogueSnapshot {
     version: string,
     resource: string,
   ): { def: ResourceDef; version: VersionDef } | undefined;
+  /** A built-in kind, whether or not it is served: the server itself uses it either way (VER-1). */
+  builtin(group: string, resource: string): ResourceDef | undefined;
   /** All served versions of a group, preferred first; empty when there is no such group. */
   groupVersions(group: string): readonly string[];
   /** All groups with a served version, core first, then by precedence. */

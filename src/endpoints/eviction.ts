@@ -74,9 +74,10 @@ interface Disruption {
 /** Counts the eviction against the one budget that selects the pod. */
 async function takeDisruption(call: ApiCall, { labels, write }: Disruption): Promise<void> {
   const { context, target } = call;
-  const found = context.catalogue.snapshot().find('policy', 'v1', 'poddisruptionbudgets');
-  if (found === undefined) return;
-  const names = await selectingBudgets(call, { def: found.def, labels });
+  const def = context.catalogue.snapshot().builtin('policy', 'poddisruptionbudgets');
+  const version = def?.versions[0];
+  if (def === undefined || version === undefined) return;
+  const names = await selectingBudgets(call, { def, labels });
   const [name] = names;
   if (name === undefined) return;
   if (names.length > 1) {
@@ -84,7 +85,8 @@ async function takeDisruption(call: ApiCall, { labels, write }: Disruption): Pro
       'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
     );
   }
-  const budget: Target = { ...found, namespace: target.namespace, name, subresource: 'status' };
+  const { namespace } = target;
+  const budget: Target = { def, version, namespace, name, subresource: 'status' };
   const evicted = target.name;
   await updateObject(context.registry, {
     target: budget,

@@ -95,8 +95,8 @@ async function findBound(
   at: { resource: string; name: string },
 ): Promise<Entry | undefined> {
   const { catalogue, registry } = call.context;
-  const found = catalogue.snapshot().find('', 'v1', at.resource);
-  if (found === undefined) return undefined;
-  const namespace = found.def.scope === 'Namespaced' ? call.target.namespace : '';
-  return registry.caches.of(found.def).get(objectKey(namespace, at.name), undefined);
+  const def = catalogue.snapshot().builtin('', at.resource);
+  if (def === undefined) return undefined;
+  const namespace = def.scope === 'Namespaced' ? call.target.namespace : '';
+  return registry.caches.of(def).get(objectKey(namespace, at.name), undefined);
 }

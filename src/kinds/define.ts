@@ -9,7 +9,7 @@ import {
 } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { apiVersionOf } from '../meta/types.ts';
-import { structFacts } from './facts.ts';
+import { type StructFacts, structFacts } from './facts.ts';
 import { groupStems } from './gen/index.ts';
 import { schemaOf } from './schema-of.ts';
 import { withGeneration, withStatus } from './with-status.ts';
@@ -110,9 +110,11 @@ function versionDef(
   const typeName = `${options.facts}.${version.version}.${options.kind}`;
   // Versions that are not stable alone have a release in which they end.
   const isStable = /^v\d+$/.test(version.version);
-  const warning = isStable ? undefined : deprecationWarning(options, at);
+  const life = isStable ? undefined : lifeOf(typeName);
+  const warning = life === undefined ? undefined : deprecationWarning(options, { ...at, life });
   return {
-    served: isStable || servedNow(typeName),
+    served: life === undefined || minorOf(life.removed) > emulatedMinor,
+    ...(life === undefined ? {} : { introduced: life.introduced, removedRelease: life.removed }),
     ...(warning === undefined ? {} : { deprecationWarning: warning }),
     ...version,
     // A getter, since a start needs the schemas of few kinds.
@@ -122,33 +124,38 @@ function versionDef(
   };
 }
 
-const minorOf = (release: string | undefined) =>
-  release === undefined ? undefined : Number(release.split('.')[1]);
+const minorOf = (release: string): number => Number(release.split('.')[1]);
+const later = (release: string, minors: number): string => `1.${minorOf(release) + minors}`;
 
-function servedNow(typeName: string): boolean {
-  const removed = minorOf(structFacts(typeName)?.removed);
-  return removed === undefined || removed > emulatedMinor;
+/** When a version that is not stable comes and goes; three releases each where nothing else is said. */
+interface Life {
+  readonly introduced: string;
+  readonly deprecated: string;
+  readonly removed: string;
+  readonly facts: StructFacts;
+}
+
+function lifeOf(typeName: string): Life | undefined {
+  const facts = structFacts(typeName);
+  if (facts?.introduced === undefined) return undefined;
+  const { introduced, deprecated = later(introduced, 3) } = facts;
+  return { introduced, deprecated, removed: facts.removed ?? later(deprecated, 3), facts };
 }
 
 /** Upstream's wording of the warning for a deprecated version (VER-3); undefined for a current one. */
 function deprecationWarning(
   options: KindOptions,
-  at: { group: string; version: VersionOptions },
+  at: { group: string; version: VersionOptions; life: Life },
 ): string | undefined {
   const { version } = at.version;
-  const facts = structFacts(`${options.facts}.${version}.${options.kind}`);
-  const deprecated = minorOf(facts?.deprecated);
-  if (facts === undefined || deprecated === undefined || deprecated > emulatedMinor)
-    return undefined;
+  const { deprecated, removed, facts } = at.life;
+  if (minorOf(deprecated) > emulatedMinor) return undefined;
   const subject = `${apiVersionOf({ group: at.group, version })} ${options.kind}`;
-  const removed = facts.removed === undefined ? '' : `, unavailable in v${facts.removed}+`;
-  return `${subject} is deprecated in v${facts.deprecated}+${removed}${replacementOf(options, facts)}`;
+  const end = `deprecated in v${deprecated}+, unavailable in v${removed}+`;
+  return `${subject} is ${end}${replacementOf(options, facts)}`;
 }
 
-function replacementOf(
-  options: KindOptions,
-  facts: NonNullable<ReturnType<typeof structFacts>>,
-): string {
+function replacementOf(options: KindOptions, facts: StructFacts): string {
   if (facts.replacement === undefined) return '';
   const { group, version, kind } = facts.replacement;
   return `; use ${apiVersionOf({ group: options.dialect.group(group), version })} ${kind}`;

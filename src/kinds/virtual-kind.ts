@@ -13,8 +13,10 @@ export function virtualKind(options: {
   readonly kind: string;
   readonly scope?: ResourceDef['scope'];
   readonly spec?: object;
+  /** Versions besides `v1`. */
+  readonly olderVersions?: readonly string[];
 }): ResourceDef {
-  const { dialect, facts, kind, scope = 'Cluster', spec } = options;
+  const { dialect, facts, kind, scope = 'Cluster', spec, olderVersions = [] } = options;
   const def = defineKind({
     dialect,
     facts,
@@ -22,7 +24,7 @@ export function virtualKind(options: {
     resource: `${kind.toLowerCase()}s`,
     scope,
     verbs: ['create'],
-    versions: [{ version: 'v1' }],
+    versions: ['v1', ...olderVersions].map((version) => ({ version })),
     strategy: { validateName: () => [] },
     example: () => ({
       apiVersion: `${dialect.group(facts)}/v1`,

@@ -15,7 +15,6 @@ import {
   cleanupFinalizerName,
   customKindDeps,
 } from '../kinds/apiextensions/custom-resource-definition.ts';
-import { builtinKinds } from '../kinds/index.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { createCachePool } from '../registry/cache-pool.ts';
 import { indexOf, reshapeStored } from '../registry/object-codec.ts';
@@ -56,9 +55,11 @@ export function createApi(options: {
   readonly dialect: Dialect;
   readonly store: Store;
   readonly health: Health;
+  /** The built-in kinds, with what the configuration serves of them. */
+  readonly kinds: readonly ResourceDef[];
 }): Api {
   const { config, dialect, store, health } = options;
-  const catalogue = createCatalogue(builtinKinds(dialect), {
+  const catalogue = createCatalogue(options.kinds, {
     groupOrder: builtinGroupOrder(dialect),
   });
   const closed = new Set<string>();
@@ -174,15 +175,15 @@ function storeFor(def: ResourceDef, store: Store): Store {
 
 function definitionsDef(catalogue: Catalogue, dialect: Dialect): ResourceDef {
   const group = dialect.group('apiextensions');
-  const found = catalogue.snapshot().find(group, 'v1', 'customresourcedefinitions');
-  if (found === undefined) throw new Error('the catalogue has no custom resource definitions');
-  return found.def;
+  const def = catalogue.snapshot().builtin(group, 'customresourcedefinitions');
+  if (def === undefined) throw new Error('the catalogue has no custom resource definitions');
+  return def;
 }
 
 function namespaceDef(catalogue: Catalogue): ResourceDef {
-  const found = catalogue.snapshot().find('', 'v1', 'namespaces');
-  if (found === undefined) throw new Error('the catalogue has no namespaces');
-  return found.def;
+  const def = catalogue.snapshot().builtin('', 'namespaces');
+  if (def === undefined) throw new Error('the catalogue has no namespaces');
+  return def;
 }
 
 function addressOf(config: ServerConfig): string {

@@ -31,13 +31,13 @@ export async function createSystemNamespaces(options: {
   readonly dialect: Dialect;
 }): Promise<void> {
   const { registry, snapshot, dialect } = options;
-  const found = snapshot.find('', 'v1', 'namespaces');
-  if (found === undefined) throw new Error('the catalogue has no namespaces');
+  const def = snapshot.builtin('', 'namespaces');
+  if (def === undefined) throw new Error('the catalogue has no namespaces');
   const names = ['default', ...systemNamespaces.map((stem) => dialect.systemNamespace(stem))];
-  const cache = registry.caches.of(found.def);
+  const cache = registry.caches.of(def);
   const create = async (name: string) => {
     if ((await cache.get(name, undefined)) === undefined) {
-      await createNamespace(registry, { def: found.def, name });
+      await createNamespace(registry, { def, name });
     }
   };
   await Promise.all(names.map(create));

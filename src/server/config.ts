@@ -1,6 +1,8 @@
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { DialectName } from '../dialect.ts';
+import type { FeatureGates } from './feature-gates.ts';
+import type { RuntimeConfig } from './runtime-config.ts';
 
 export type AuthorizationMode = 'AlwaysAllow' | 'AlwaysDeny' | 'RBAC';
 
@@ -58,6 +60,12 @@ export interface ServerConfig {
   readonly compressResponses: boolean;
   /** CBOR bodies and answers (gate CBORServingAndStorage); off when absent. */
   readonly cborServed?: boolean;
+  /** Shown by the metric of features; the defaults when absent. */
+  readonly featureGates?: FeatureGates;
+  /** Which built-in versions and resources are served (VER-1); the usual ones when absent. */
+  readonly runtimeConfig?: RuntimeConfig;
+  /** Metrics that are deprecated for so long that they are not shown by themselves (VER-6). */
+  readonly hiddenMetrics?: 'hidden' | 'shown';
   readonly clock: Clock;
   readonly logger: Logger;
 }

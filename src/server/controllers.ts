@@ -1,6 +1,6 @@
 import { startClusterRoleAggregation } from '../controllers/cluster-role-aggregation.ts';
-import { startGarbageCollector } from '../controllers/garbage-collector.ts';
 import { startEventExpiry } from '../controllers/event-expiry.ts';
+import { startGarbageCollector } from '../controllers/garbage-collector.ts';
 import { createInside } from '../controllers/inside.ts';
 import { startNamespaceDeletion } from '../controllers/namespace-deletion.ts';
 import type { Dialect } from '../dialect.ts';
@@ -17,11 +17,11 @@ export function startControllers(options: {
   const { clock, logger } = config;
   const { catalogue, registry } = api;
   const { caches } = registry;
-  const namespaces = catalogue.snapshot().find('', 'v1', 'namespaces')?.def;
+  const namespaces = catalogue.snapshot().builtin('', 'namespaces');
   if (namespaces === undefined) throw new Error('the catalogue has no namespaces');
   const clusterRoles = catalogue
     .snapshot()
-    .find(dialect.group('rbac.authorization'), 'v1', 'clusterroles')?.def;
+    .builtin(dialect.group('rbac.authorization'), 'clusterroles');
   if (clusterRoles === undefined) throw new Error('the catalogue has no cluster roles');
   const started = [
     startClusterRoleAggregation({
@@ -53,7 +53,7 @@ export function startControllers(options: {
       logger,
     }),
   ];
-  const events = catalogue.snapshot().find('', 'v1', 'events')?.def;
+  const events = catalogue.snapshot().builtin('', 'events');
   if (events !== undefined && config.eventTtlMs > 0) {
     const ttlMs = config.eventTtlMs;
     started.push(startEventExpiry({ events, registry, clock, logger, ttlMs }));

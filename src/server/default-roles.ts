@@ -110,8 +110,8 @@ function targetOf(
   { snapshot, dialect }: Reconciling,
   { resource, desired }: { resource: string; desired: ApiObject },
 ): Target {
-  const found = snapshot.find(dialect.group('rbac.authorization'), 'v1', resource);
-  if (found === undefined) throw new Error(`the catalogue has no ${resource}`);
+  const def = snapshot.builtin(dialect.group('rbac.authorization'), resource);
+  if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
   const { name = '', namespace = '' } = desired.metadata;
-  return { def: found.def, version: storedVersion(found.def), namespace, name, subresource: '' };
+  return { def, version: storedVersion(def), namespace, name, subresource: '' };
 }

@@ -1,4 +1,6 @@
+import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
+import { runtimeConfigChoices } from './runtime-config.ts';
 
 /**
  * Every flag of `wheelhouse serve`, with upstream's name and default where upstream has it. A flag
@@ -99,9 +101,23 @@ export const serverFlags = {
   },
   'feature-gates': {
     group: 'Generic',
+    type: 'list',
+    default: '',
+    help: 'Pairs Gate=true or Gate=false that switch features. Known are:',
+    choices: describeGates(),
+  },
+  'runtime-config': {
+    group: 'Generic',
     type: 'map',
     default: '',
-    help: 'Pairs Gate=true or Gate=false that switch features.',
+    help: 'Pairs key=true or key=false that switch built-in APIs on and off; a key alone is true. Alpha versions, and beta versions newer than release 1.22, are off unless they are switched on. The keys:',
+    choices: runtimeConfigChoices,
+  },
+  'show-hidden-metrics-for-version': {
+    group: 'Generic',
+    type: 'string',
+    default: '',
+    help: 'The previous release, as 1.31: shows the metrics that have been hidden since.',
   },
   dialect: {
     group: 'Generic',

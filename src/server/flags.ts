@@ -19,6 +19,10 @@ export interface FlagDefinition {
   readonly stage?: FlagStage;
   readonly group: string;
   readonly shorthand?: string;
+  /** What to say to who still gives the flag (VER-7): `use --other instead`. */
+  readonly deprecated?: string;
+  /** Lines shown below the help, one for each thing that may be said. */
+  readonly choices?: readonly string[];
 }
 
 export type FlagTable = Readonly<Record<string, FlagDefinition>>;
@@ -41,6 +45,8 @@ export interface ParsedFlags<Table extends FlagTable> {
   readonly values: FlagValues<Table>;
   /** Names given on the command line, for contradictions between them. */
   readonly given: ReadonlySet<string>;
+  /** One line for each deprecated flag that was given, in upstream's words. */
+  readonly warnings: readonly string[];
   readonly help: boolean;
   readonly version: boolean;
 }
@@ -60,11 +66,16 @@ export function parseFlags<Table extends FlagTable>(
     else texts.set(taken.name, [...(texts.get(taken.name) ?? []), taken.text]);
   }
   const values: Record<string, unknown> = {};
+  const warnings: string[] = [];
   for (const [name, definition] of Object.entries(table)) {
     const written = texts.get(name);
     values[name] = readValue({ name, definition, texts: written ?? defaultTexts(definition) });
+    if (written !== undefined && definition.deprecated !== undefined) {
+      warnings.push(`Flag --${name} has been deprecated, ${definition.deprecated}`);
+    }
   }
-  return { values: values as FlagValues<Table>, given: new Set(texts.keys()), ...seen };
+  const given = new Set(texts.keys());
+  return { values: values as FlagValues<Table>, given, warnings, ...seen };
 }
 
 function defaultTexts(definition: FlagDefinition): string[] {
@@ -212,16 +223,20 @@ export function describeFlags(table: FlagTable): string {
 }
 
 function describeFlag(name: string, definition: FlagDefinition): string {
-  const { type, shorthand, help, default: initial, stage = 'stable' } = definition;
+  const { type, shorthand, help, default: initial, deprecated } = definition;
+  const stage = deprecated === undefined ? (definition.stage ?? 'stable') : 'deprecated';
   const short = shorthand === undefined ? '      ' : `  -${shorthand}, `;
   const kind = type === 'bool' ? '' : ` ${type}`;
   const stageNote = stage === 'stable' ? '' : `${stage.toUpperCase()} - `;
-  const text = `${stageNote}${help} (default ${initial === '' ? 'none' : initial})`;
-  return `${short}--${name}${kind}\n${wrap(text)}`;
+  const use = deprecated === undefined ? '' : ` (${deprecated})`;
+  const text = `${stageNote}${help}${use} (default ${initial === '' ? 'none' : initial})`;
+  const choices = (definition.choices ?? []).map((line) => `${indent}${line}\n`).join('');
+  return `${short}--${name}${kind}\n${wrap(text)}${choices}`;
 }
 
+const indent = ' '.repeat(16);
+
 function wrap(text: string): string {
-  const indent = ' '.repeat(16);
   let lines = '';
   let line = '';
   for (const word of text.split(' ')) {

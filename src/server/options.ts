@@ -2,8 +2,11 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { dialectNames } from '../dialect.ts';
 import type { AuthorizationMode, ServerConfig } from './config.ts';
-import { FlagError, type FlagValues, parseBoolean, parseFlags } from './flags.ts';
+import { readFeatureGates } from './feature-gates.ts';
+import { FlagError, type FlagValues, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
+import { readRuntimeConfig } from './runtime-config.ts';
+import { apiRelease } from './version.ts';
 
 /** What the command line asks for, checked: the server's configuration but for its host ports. */
 export interface ServerOptions {
@@ -12,6 +15,8 @@ export interface ServerOptions {
   /** Where the administrator's kubeconfig is written. */
   readonly adminKubeconfig: string;
   readonly verbosity: number;
+  /** What the user should know of the flags given (VER-5, VER-7), for the log. */
+  readonly warnings: readonly string[];
 }
 
 export type OptionsOutcome =
@@ -27,20 +32,31 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const { values, given } = parsed;
   checkNumbers(values);
   checkContradictions(values, given);
+  const features = readFeatureGates(values['feature-gates']);
+  const apis = readRuntimeConfig(values['runtime-config']);
   const options: ServerOptions = {
-    config: Object.freeze(configOf(values)),
+    config: Object.freeze({
+      ...configOf(values),
+      featureGates: features.gates,
+      runtimeConfig: apis.config,
+      hiddenMetrics: hiddenMetricsOf(values['show-hidden-metrics-for-version']),
+      compressResponses: features.gates.enabled('APIResponseCompression'),
+      cborServed: features.gates.enabled('CBORServingAndStorage'),
+    }),
     dataDir: values['data-dir'],
     adminKubeconfig: values['admin-kubeconfig'] || join(values['data-dir'], 'admin.kubeconfig'),
     verbosity: values.v,
+    warnings: [...parsed.warnings, ...features.warnings, ...apis.warnings],
   };
   return { kind: 'options', options: Object.freeze(options) };
 }
 
 type Values = FlagValues<typeof serverFlags>;
 
-function configOf(values: Values): ServerOptions['config'] {
+function configOf(
+  values: Values,
+): Omit<ServerOptions['config'], 'compressResponses' | 'cborServed'> {
   const advertised = values['advertise-address'];
-  const gates = featureGates(values['feature-gates']);
   const modes = authorizationModes(values['authorization-mode']);
   return {
     dialect: oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames }),
@@ -59,8 +75,6 @@ function configOf(values: Values): ServerOptions['config'] {
     limits: limitsOf(values),
     livezGracePeriodMs: values['livez-grace-period'],
     shutdownDelayMs: values['shutdown-delay-duration'],
-    compressResponses: gates.get('APIResponseCompression') ?? true,
-    cborServed: gates.get('CBORServingAndStorage') ?? false,
   };
 }
 
@@ -117,20 +131,14 @@ function authorizationModes(given: readonly string[]): readonly AuthorizationMod
   return given.map((value) => oneOf({ flag: 'authorization-mode', value, allowed: allModes }));
 }
 
-/** Gates the server acts on; others are refused as upstream refuses unknown ones (VER-5). */
-const knownGates = new Set(['APIResponseCompression', 'CBORServingAndStorage']);
-
-function featureGates(pairs: ReadonlyMap<string, string>): ReadonlyMap<string, boolean> {
-  const gates = new Map<string, boolean>();
-  for (const [name, text] of pairs) {
-    if (!knownGates.has(name)) throw new FlagError(`unrecognized feature gate: ${name}`);
-    try {
-      gates.set(name, parseBoolean(text));
-    } catch {
-      throw new FlagError(`invalid value of ${name}=${text} in --feature-gates`);
-    }
-  }
-  return gates;
+/** Only the release before this one has metrics that may be shown again (VER-6). */
+function hiddenMetricsOf(release: string): 'hidden' | 'shown' {
+  const previous = `${apiRelease.major}.${Number(apiRelease.minor) - 1}`;
+  if (release === '') return 'hidden';
+  if (release === previous) return 'shown';
+  throw new FlagError(
+    `--show-hidden-metrics-for-version must be omitted or have the value '${previous}'. Only the previous minor version is allowed`,
+  );
 }
 
 const portMax = 65_535;

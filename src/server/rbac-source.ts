@@ -28,7 +28,7 @@ export async function openRbacSource(options: {
   const listeners = new Set<(change: RbacChange) => void>();
   const followed = await Promise.all(
     kinds.map(async (kind) => {
-      const def = snapshot.find(group, 'v1', resources[kind])?.def;
+      const def = snapshot.builtin(group, resources[kind]);
       if (def === undefined) throw new Error(`the catalogue has no ${resources[kind]}`);
       const tell = (change: EntryChange) => {
         for (const listener of listeners) listener(rbacChange(kind, change));

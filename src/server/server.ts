@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dialectOf } from '../dialect.ts';
 import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
+import { builtinKinds } from '../kinds/index.ts';
 import { serve } from '../pipeline.ts';
 import { startCompactor } from '../storage/compactor.ts';
 import { createApi } from './api.ts';
@@ -11,6 +12,7 @@ import { startControllers } from './controllers.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
 import { openStore } from './open-store.ts';
+import { configuredKinds } from './runtime-config.ts';
 import { runStartHooks } from './start-hooks.ts';
 
 /** A server that listens. */
@@ -37,9 +39,11 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   const { clock, logger } = config;
   const dialect = dialectOf(config.dialect);
   const tls = servingTls(config);
+  const served = { config: config.runtimeConfig ?? new Map(), dialect };
+  const kinds = configuredKinds(builtinKinds(dialect), served);
   const store = await openStore(config);
   const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
-  const api = createApi({ config, dialect, store, health });
+  const api = createApi({ config, dialect, store, health, kinds });
   const giveUp = async (error: unknown): Promise<never> => {
     await api.close();
     await store.close();

@@ -71,7 +71,7 @@ export function createServiceAccountTokens(options: {
       clock,
       objects: {
         async uidOf(resource, at) {
-          const def = catalogue.snapshot().find('', 'v1', resource)?.def;
+          const def = catalogue.snapshot().builtin('', resource);
           if (def === undefined) return undefined;
           const entry = await caches.of(def).get(objectKey(at.namespace, at.name), undefined);
           return entry === undefined || entry.index.deleting ? undefined : entry.index.uid;
