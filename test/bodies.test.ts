@@ -241,3 +241,15 @@ describe('what a body is written in', () => {
     expect(pretty.text).toContain('"activeDeadlineSeconds": 9007199254740993');
   });
 });
+
+describe('an upload that was refused', () => {
+  test('API-9: leaves nothing behind that a stop would wait for', async () => {
+    const own = await startTestServer({ limits: { requestTimeoutMs: 60_000 } });
+    const body = Buffer.alloc(4 * 1024 * 1024, 'a');
+    const answer = await own.post('/api/v1/namespaces/default/configmaps', body);
+    expect(answer.status).toBe(413);
+    const before = performance.now();
+    await own.stop();
+    expect(performance.now() - before).toBeLessThan(20_000);
+  });
+});

@@ -70,8 +70,13 @@ export class Http2Exchange extends ExchangeBase {
 
   /** Answers, then closes the stream without error: the client may stop sending (RFC 9113, 8.1). */
   protected endRefused(body: Buffer): void {
-    this.target.once('finish', () => this.target.close(NGHTTP2_NO_ERROR));
-    this.target.end(body);
+    const { target } = this;
+    target.once('finish', () => {
+      target.close(NGHTTP2_NO_ERROR);
+      // What arrived meanwhile must be read by somebody: a stream with unread data never closes.
+      target.resume();
+    });
+    target.end(body);
   }
 
   /** A reset makes node end the writable, so `writableFinished` would not tell. */
