@@ -16,7 +16,7 @@ export async function answerFailure(failure: {
   readonly error: unknown;
 }): Promise<void> {
   const { context, exchange, baseHeaders } = failure;
-  if (exchange.aborted || failure.error instanceof BodyAborted) return;
+  if (exchange.aborted) return;
   const auditId = baseHeaders['audit-id'];
   const error = statusErrorOf({ context, auditId, error: failure.error });
   try {
@@ -45,6 +45,7 @@ interface Failed {
 function statusErrorOf(failed: Failed): StatusError {
   const { context, error } = failed;
   if (error instanceof BodyTooLarge) return tooLarge(context.limits.bodyBytesMax);
+  if (error instanceof BodyAborted) return tooSlow();
   const translated = translateStoreError(error);
   if (translated instanceof StatusError) {
     if (translated.code >= 500 && translated.cause !== undefined)
@@ -59,4 +60,10 @@ function logCause({ context, auditId, error }: Failed): void {
   const cause = error instanceof StatusError ? error.cause : error;
   const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
   context.logger.error('a request failed', { auditId, error: text });
+}
+
+/** The client is still there, but did not send its body in time. */
+function tooSlow(): StatusError {
+  const message = 'Timeout: the request body did not arrive in time';
+  return new StatusError({ code: 408, reason: 'Timeout', message });
 }
