@@ -80,6 +80,8 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     compactionIntervalMs: 300_000,
     eventTtlMs: 3_600_000,
     authorizationModes: ['RBAC'],
+    // A test's namespace holds what the test puts there, and revisions move when it writes.
+    controllers: [],
     livezGracePeriodMs: 0,
     shutdownDelayMs: 0,
     compressResponses: true,

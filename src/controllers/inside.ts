@@ -1,7 +1,8 @@
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
-import { StatusError } from '../meta/status.ts';
+import { StatusError, type StatusReason } from '../meta/status.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
+import { createObject } from '../registry/create.ts';
 import { deleteObject } from '../registry/delete.ts';
 import type { Registry } from '../registry/registry.ts';
 import { updateObject } from '../registry/update.ts';
@@ -13,6 +14,8 @@ import { updateObject } from '../registry/update.ts';
 export interface Inside {
   /** Deletes; absent objects are no error. */
   remove(at: ObjectAt, options?: Partial<DeleteRequestOptions>): Promise<void>;
+  /** Creates an object in its stored version; one that stands there already is no error. */
+  create(at: ObjectAt, object: ApiObject): Promise<void>;
   /** Changes an object in its stored version; absent objects are no error. */
   change(
     at: ObjectAt & { readonly subresource?: string },
@@ -43,11 +46,15 @@ export function createInside(options: {
         preconditions: undefined,
         ...removal,
       };
-      await ignoringAbsence(() => deleteObject(registry, { target, context, options: all }));
+      await ignoring('NotFound', () => deleteObject(registry, { target, context, options: all }));
+    },
+    async create(at, object) {
+      const target = targetOf({ ...at, name: '' }, '');
+      await ignoring('AlreadyExists', () => createObject(registry, { target, object, context }));
     },
     async change(at, edit) {
       const target = targetOf(at, at.subresource ?? '');
-      await ignoringAbsence(() =>
+      await ignoring('NotFound', () =>
         updateObject(registry, {
           target,
           context,
@@ -89,10 +96,10 @@ function contextOf(controller: string, groups: readonly string[]): WriteContext 
   };
 }
 
-async function ignoringAbsence(work: () => Promise<unknown>): Promise<void> {
+async function ignoring(reason: StatusReason, work: () => Promise<unknown>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    if (!(error instanceof StatusError) || error.reason !== 'NotFound') throw error;
+    if (!(error instanceof StatusError) || error.reason !== reason) throw error;
   }
 }

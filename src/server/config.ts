@@ -46,6 +46,8 @@ export interface ServerConfig {
     /** `off` accepts tokens of accounts that are gone. */
     readonly lookup?: 'required' | 'off';
   };
+  /** Items of `--controllers`; `['*']` when absent. */
+  readonly controllers?: readonly string[];
   readonly authorizationModes: readonly AuthorizationMode[];
   readonly limits: {
     readonly bodyBytesMax: number;

@@ -6,12 +6,15 @@ import { startNamespaceDeletion } from '../controllers/namespace-deletion.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
+import { startIdentityControllers } from './identity-controllers.ts';
 
 /** Starts the loops that keep the API's promises after a request is answered. */
 export function startControllers(options: {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly api: Api;
+  /** The CA to publish; absent when the server has none of its own. */
+  readonly caPem: string | undefined;
 }): { close(): Promise<void> } {
   const { config, dialect, api } = options;
   const { clock, logger } = config;
@@ -58,6 +61,7 @@ export function startControllers(options: {
     const ttlMs = config.eventTtlMs;
     started.push(startEventExpiry({ events, registry, clock, logger, ttlMs }));
   }
+  started.push(...startIdentityControllers(options));
   return {
     async close() {
       await Promise.all(started.map((controller) => controller.close()));

@@ -64,7 +64,8 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
     logger,
     intervalMs: config.compactionIntervalMs,
   });
-  const controllers = hooks.done.then(() => startControllers({ config, dialect, api }));
+  const caPem = tls === 'plaintext' ? undefined : tls.caPem;
+  const controllers = hooks.done.then(() => startControllers({ config, dialect, api, caPem }));
   let stopping: Promise<void> | undefined;
   const stop = async () => {
     hooks.beginShutdown();
@@ -81,7 +82,7 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   };
   return {
     url,
-    caPem: tls === 'plaintext' ? undefined : tls.caPem,
+    caPem,
     ready: hooks.done,
     stop: () => {
       stopping ??= stop();

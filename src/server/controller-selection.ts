@@ -1,0 +1,45 @@
+/** A controller that `--controllers` can switch, by upstream's name and the one before it. */
+interface SelectableController {
+  readonly name: string;
+  readonly alias: string;
+  /** Whether `*` means it too. */
+  readonly byDefault: 'on' | 'off';
+}
+
+const selectable = [
+  { name: 'serviceaccount-controller', alias: 'serviceaccount', byDefault: 'on' },
+  {
+    name: 'root-ca-certificate-publisher-controller',
+    alias: 'root-ca-cert-publisher',
+    byDefault: 'on',
+  },
+  { name: 'bootstrap-signer-controller', alias: 'bootstrapsigner', byDefault: 'off' },
+  { name: 'token-cleaner-controller', alias: 'tokencleaner', byDefault: 'off' },
+] as const satisfies readonly SelectableController[];
+
+export type ControllerName = (typeof selectable)[number]['name'];
+
+/**
+ * Which controllers run, by the items of `--controllers` (AUTHN-4): `*` all that run by default,
+ * `name` that one, `-name` not that one; of a name's items the first counts, as upstream.
+ */
+export function controllerSelection(items: readonly string[]): (name: ControllerName) => boolean {
+  return (name) => {
+    const found = selectable.find((one) => one.name === name);
+    if (found === undefined) return false;
+    for (const item of items) {
+      if (item === name || item === found.alias) return true;
+      if (item === `-${name}` || item === `-${found.alias}`) return false;
+    }
+    return items.includes('*') && found.byDefault === 'on';
+  };
+}
+
+/** The first item that names no controller; undefined when all are known. */
+export function unknownController(items: readonly string[]): string | undefined {
+  const known = new Set(selectable.flatMap(({ name, alias }) => [name, alias] as string[]));
+  return items.find((item) => item !== '*' && !known.has(item.replace(/^-/, '')));
+}
+
+/** Names for the help of the flag. */
+export const controllerNames: readonly string[] = selectable.map(({ name }) => name);

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually, freshNamespace, startTestServer, type TestServer } from './harness.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ controllers: ['*'] });
+});
+afterAll(() => server.stop());
+
+const accountOf = (namespace: string) => `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
+const authorityOf = (namespace: string) =>
+  `/api/v1/namespaces/${namespace}/configmaps/svc-root-ca.crt`;
+
+async function present(path: string) {
+  return eventually(async () => {
+    const answer = await server.get(path);
+    return answer.status === 200 && answer.body;
+  }, path);
+}
+
+describe('a default account in every namespace', () => {
+  test('AUTHN-6: also in those that were there before the controller', async () => {
+    for (const namespace of ['default', 'svc-system', 'svc-public', 'svc-node-lease']) {
+      expect((await present(accountOf(namespace))).metadata.name).toBe('default');
+    }
+  });
+
+  test('AUTHN-6: within a second of a namespace’s creation', async () => {
+    const namespace = await freshNamespace(server);
+    const startMs = performance.now();
+    await present(accountOf(namespace));
+    expect(performance.now() - startMs).toBeLessThan(1000);
+  });
+
+  test('AUTHN-6: made anew, as another, when it is deleted', async () => {
+    const namespace = await freshNamespace(server);
+    const first = await present(accountOf(namespace));
+    expect((await server.remove(accountOf(namespace))).status).toBe(200);
+    const second = await eventually(async () => {
+      const { status, body } = await server.get(accountOf(namespace));
+      return status === 200 && body.metadata.uid !== first.metadata.uid && body;
+    });
+    expect(second.metadata.name).toBe('default');
+  });
+
+  test('AUTHN-6: a namespace that is being deleted goes for good', async () => {
+    const namespace = await freshNamespace(server);
+    await present(accountOf(namespace));
+    await server.remove(`/api/v1/namespaces/${namespace}`);
+    await eventually(
+      async () => (await server.get(`/api/v1/namespaces/${namespace}`)).status === 404,
+    );
+    expect((await server.get(accountOf(namespace))).status).toBe(404);
+  });
+
+  test('AUTHN-6: its tokens are accepted', async () => {
+    const namespace = await freshNamespace(server);
+    await present(accountOf(namespace));
+    const group = 'authentication.svc.io/v1';
+    const request = { apiVersion: group, kind: 'TokenRequest', spec: {} };
+    const made = await server.post(`${accountOf(namespace)}/token`, request);
+    expect(made.status, made.text).toBe(201);
+    const review = { apiVersion: group, kind: 'SelfSubjectReview' };
+    const { token } = made.body.status;
+    const me = await server.post(`/apis/${group}/selfsubjectreviews`, review, { token });
+    const { username } = me.body.status.userInfo;
+    expect(username).toBe(`system:serviceaccount:${namespace}:default`);
+  });
+});
+
+describe('the server’s CA in every namespace', () => {
+  test('AUTHN-6: stands there, and again when it is deleted or changed', async () => {
+    const namespace = await freshNamespace(server);
+    const path = authorityOf(namespace);
+    const ca = { 'ca.crt': server.server.caPem };
+    expect((await present(path)).data).toEqual(ca);
+    await server.patch(path, { data: { 'ca.crt': 'other', more: 'x' } }, 'merge');
+    await eventually(async () => {
+      const { data } = (await server.get(path)).body;
+      return data['ca.crt'] === ca['ca.crt'] && data.more === undefined;
+    });
+    await server.remove(path);
+    expect((await present(path)).data).toEqual(ca);
+  });
+});
