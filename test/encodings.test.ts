@@ -246,6 +246,28 @@ describe('CBOR', () => {
     }
   });
 
+  test('CODEC-4, SSA-1: an apply comes in CBOR; other patches do not', async () => {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps/applied`;
+    const type = 'application/apply-patch+cbor';
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'applied' } };
+    const send = (body: Buffer, contentType = type) =>
+      server.request('PATCH', `${path}?fieldManager=me`, { body, type: contentType });
+    expect((await send(encodeCbor({ ...object, data: { a: '1' } }))).status).toBe(201);
+    const again = await send(encodeCbor({ ...object, data: { a: '2' } }));
+    expect(again).toMatchObject({ status: 200, body: { data: { a: '2' } } });
+    expect(again.body.metadata.managedFields[0]).toMatchObject({
+      manager: 'me',
+      operation: 'Apply',
+    });
+    expect((await send(Buffer.from('ff', 'hex'))).status).toBe(400);
+    expect((await send(encodeCbor([1]))).status).toBe(400);
+    const merge = await send(encodeCbor({}), 'application/merge-patch+cbor');
+    expect(merge.status).toBe(415);
+    expect(merge.body.message).toContain(
+      'application/apply-patch+yaml, application/apply-patch+cbor',
+    );
+  });
+
   test('CODEC-4: without the gate CBOR is 406 and 415', async () => {
     const plain = await startTestServer();
     try {

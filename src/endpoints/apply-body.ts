@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { CborError, decodeCbor } from '../codec/cbor/decode.ts';
 import { decodeJson, JsonError } from '../codec/json.ts';
 import { decodeYaml, YamlError } from '../codec/yaml.ts';
 import { badRequest } from '../meta/status.ts';
@@ -30,6 +31,19 @@ export async function applyBody(bytes: Buffer): Promise<ApplyBody> {
     );
   }
   return { value: value ?? {}, repeated: repeated ?? [] };
+}
+
+/** The same of a body in CBOR (CODEC-4); a key given twice is an error there. */
+export function applyBodyOfCbor(bytes: Buffer): ApplyBody {
+  let value: JsonValue;
+  try {
+    value = decodeCbor(bytes);
+  } catch (error) {
+    if (!(error instanceof CborError)) throw error;
+    throw badRequest(`error decoding CBOR: ${error.message}`);
+  }
+  if (!isObject(value)) throw badRequest('error decoding CBOR: the body is not a map');
+  return { value, repeated: [] };
 }
 
 async function decodeEither(bytes: Buffer): ReturnType<typeof decodeYaml> {

@@ -77,6 +77,7 @@ export interface Encodings {
   readonly documents: readonly ServedEncoding[];
   /** A Status comes in whatever the request could have been answered in. */
   readonly failures: readonly ServedEncoding[];
+  readonly cbor: 'served' | 'off';
 }
 
 /** Custom kinds have no protobuf form, nor have built-in ones without a table of numbers. */
@@ -92,6 +93,7 @@ export function createEncodings(options: {
   return {
     documents: [jsonEncoding, yamlEncoding],
     failures: typed,
+    cbor: options.cbor,
     of(def) {
       const found = known.get(def);
       if (found !== undefined) return found;

@@ -1,30 +1,47 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { unsupportedMediaType } from '../meta/status.ts';
 
-/** The patches by their media types (PATCH-5). */
+/** The patches by what is done with them (PATCH-5). */
 export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
 
-const mediaTypes: Readonly<Record<PatchType, string>> = {
-  json: 'application/json-patch+json',
-  merge: 'application/merge-patch+json',
-  strategic: 'application/strategic-merge-patch+json',
-  apply: 'application/apply-patch+yaml',
-};
-
-/** What a kind takes, in the order upstream lists it: no strategic merge for custom kinds. */
-export function acceptedPatchTypes(def: ResourceDef): readonly PatchType[] {
-  return def.custom === undefined
-    ? ['json', 'merge', 'strategic', 'apply']
-    : ['json', 'merge', 'apply'];
+/** One Content-Type a PATCH may have. */
+export interface PatchForm {
+  readonly type: PatchType;
+  readonly mediaType: string;
+  /** How the body is encoded: an apply's may be CBOR. */
+  readonly encoding: 'text' | 'cbor';
 }
 
-/** Reads the patch type off a Content-Type; throws 415 naming the accepted ones. */
-export function patchTypeOf(
+const forms: readonly PatchForm[] = [
+  { type: 'json', mediaType: 'application/json-patch+json', encoding: 'text' },
+  { type: 'merge', mediaType: 'application/merge-patch+json', encoding: 'text' },
+  { type: 'strategic', mediaType: 'application/strategic-merge-patch+json', encoding: 'text' },
+  { type: 'apply', mediaType: 'application/apply-patch+yaml', encoding: 'text' },
+  { type: 'apply', mediaType: 'application/apply-patch+cbor', encoding: 'cbor' },
+];
+
+/**
+ * What a kind takes, in the order upstream lists it: no strategic merge for custom kinds, CBOR
+ * behind its gate only (SSA-1, CODEC-4).
+ */
+export function acceptedPatches(
+  def: ResourceDef,
+  options: { readonly cbor: 'served' | 'off' },
+): readonly PatchForm[] {
+  return forms.filter(
+    ({ type, encoding }) =>
+      (type !== 'strategic' || def.custom === undefined) &&
+      (encoding !== 'cbor' || options.cbor === 'served'),
+  );
+}
+
+/** The form a Content-Type names; throws 415 naming the accepted ones. */
+export function patchFormOf(
   contentType: string | undefined,
-  accepted: readonly PatchType[],
-): PatchType {
+  accepted: readonly PatchForm[],
+): PatchForm {
   const mediaType = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase();
-  const found = accepted.find((type) => mediaTypes[type] === mediaType);
+  const found = accepted.find((form) => form.mediaType === mediaType);
   if (found !== undefined) return found;
-  throw unsupportedMediaType(accepted.map((type) => mediaTypes[type]));
+  throw unsupportedMediaType(accepted.map((form) => form.mediaType));
 }

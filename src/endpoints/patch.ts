@@ -3,10 +3,10 @@ import { badRequest } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { updateObject } from '../registry/update.ts';
 import { type PatchOptions, parsePatchOptions } from '../request/options.ts';
-import { type ApplyBody, applyBody, reportRepeated } from './apply-body.ts';
+import { type ApplyBody, applyBody, applyBodyOfCbor, reportRepeated } from './apply-body.ts';
 import type { ApiCall } from './call.ts';
 import { Complaints } from './field-validation.ts';
-import { acceptedPatchTypes, type PatchType, patchTypeOf } from './patch-types.ts';
+import { acceptedPatches, type PatchType, patchFormOf } from './patch-types.ts';
 import { patcherFor } from './patchers.ts';
 import { sendEntry } from './respond.ts';
 import { shapeObject } from './shape-object.ts';
@@ -30,12 +30,14 @@ export async function patchEndpoint(call: ApiCall): Promise<void> {
 /** Reads a PATCH request; throws 400, 413, 415 and 422 for what is wrong with it by itself. */
 export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   const { context, exchange, target } = call;
-  const type = patchTypeOf(exchange.header('content-type'), acceptedPatchTypes(target.def));
-  const { dialect, limits } = context;
+  const { dialect, encodings, limits } = context;
+  const accepted = acceptedPatches(target.def, { cbor: encodings.cbor });
+  const { type, encoding } = patchFormOf(exchange.header('content-type'), accepted);
   const options = parsePatchOptions(call.info.query, { dialect, isApply: type === 'apply' });
   const bytes = await exchange.body(limits.bodyBytesMax);
   if (type !== 'apply') return { type, bytes, options };
-  return { type, bytes, options, body: await applyBody(bytes) };
+  const body = encoding === 'cbor' ? applyBodyOfCbor(bytes) : await applyBody(bytes);
+  return { type, bytes, options, body };
 }
 
 /** A patch of the current object; without a resourceVersion in it, races are retried (PATCH-4). */
