@@ -1,6 +1,8 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { mutatingWebhookConfiguration } from './admissionregistration/mutating-webhook-configuration.ts';
+import { validatingAdmissionPolicy } from './admissionregistration/validating-admission-policy.ts';
+import { validatingAdmissionPolicyBinding } from './admissionregistration/validating-admission-policy-binding.ts';
 import { validatingWebhookConfiguration } from './admissionregistration/validating-webhook-configuration.ts';
 import { customResourceDefinition } from './apiextensions/custom-resource-definition.ts';
 import { controllerRevision } from './apps/controller-revision.ts';
@@ -19,6 +21,7 @@ import {
 import { horizontalPodAutoscaler } from './autoscaling/horizontal-pod-autoscaler.ts';
 import { cronJob } from './batch/cron-job.ts';
 import { job } from './batch/job.ts';
+import { certificateSigningRequest } from './certificates/certificate-signing-request.ts';
 import { lease } from './coordination/lease.ts';
 import { configMap } from './core/config-map.ts';
 import { endpoints } from './core/endpoints.ts';
@@ -87,6 +90,7 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   subjectAccessReview,
   cronJob,
   job,
+  certificateSigningRequest,
   ingressClass,
   ingress,
   networkPolicy,
@@ -103,6 +107,8 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   flowSchema,
   priorityLevelConfiguration,
   mutatingWebhookConfiguration,
+  validatingAdmissionPolicy,
+  validatingAdmissionPolicyBinding,
   validatingWebhookConfiguration,
   priorityClass,
   lease,

@@ -1,0 +1,77 @@
+import { createPublicKey, verify } from 'node:crypto';
+
+/** Hash of each signature algorithm by its object identifier in hex; none for Ed25519. */
+const hashes: Readonly<Record<string, string | undefined>> = {
+  '2a864886f70d01010b': 'sha256',
+  '2a864886f70d01010c': 'sha384',
+  '2a864886f70d01010d': 'sha512',
+  '2a8648ce3d040302': 'sha256',
+  '2a8648ce3d040303': 'sha384',
+  '2a8648ce3d040304': 'sha512',
+  '2b6570': undefined,
+};
+
+const malformed = 'asn1: structure error: malformed certificate request';
+
+/** What is wrong with a PEM text that should be a signed certificate request; undefined if nothing. */
+export function certificateRequestProblem(pem: Buffer): string | undefined {
+  const der = pemBlock(pem.toString('latin1'));
+  if (der === undefined) return 'PEM block type must be CERTIFICATE REQUEST';
+  try {
+    return isSigned(der) ? undefined : 'x509: signature verification failure';
+  } catch {
+    return malformed;
+  }
+}
+
+const begin = '-----BEGIN ';
+const label = 'CERTIFICATE REQUEST-----';
+
+function pemBlock(text: string): Buffer | undefined {
+  const start = text.indexOf(begin);
+  if (start < 0 || !text.startsWith(label, start + begin.length)) return undefined;
+  const from = start + begin.length + label.length;
+  const end = text.indexOf('-----END ', from);
+  return end < 0 ? undefined : Buffer.from(text.slice(from, end), 'base64');
+}
+
+function isSigned(der: Buffer): boolean {
+  const [outer] = elements(der);
+  const [info, algorithm, signature] = elements(outer!.content);
+  const [version, , keyInfo] = elements(info!.content);
+  const [oid] = elements(algorithm!.content);
+  const hex = oid!.content.toString('hex');
+  if (version!.tag !== 0x02 || signature!.tag !== 0x03 || !Object.hasOwn(hashes, hex)) {
+    throw new Error(malformed);
+  }
+  const key = createPublicKey({ key: keyInfo!.whole, format: 'der', type: 'spki' });
+  // A bit string begins with the count of its unused bits.
+  return verify(hashes[hex], info!.whole, key, signature!.content.subarray(1));
+}
+
+interface DerElement {
+  readonly tag: number;
+  readonly content: Buffer;
+  readonly whole: Buffer;
+}
+
+/** The elements one after the other in `bytes`; throws when they do not fit. */
+function elements(bytes: Buffer): DerElement[] {
+  const found: DerElement[] = [];
+  let at = 0;
+  while (at < bytes.length) {
+    const tag = bytes.readUInt8(at);
+    let length = bytes.readUInt8(at + 1);
+    let start = at + 2;
+    if (length > 0x80) {
+      const size = length - 0x80;
+      length = bytes.readUIntBE(start, size);
+      start += size;
+    }
+    const end = start + length;
+    if (end > bytes.length) throw new Error(malformed);
+    found.push({ tag, content: bytes.subarray(start, end), whole: bytes.subarray(at, end) });
+    at = end;
+  }
+  return found;
+}
