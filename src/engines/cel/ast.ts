@@ -1,0 +1,109 @@
+/** The tree of an expression. `at` is the offset of what an error about the node points to. */
+
+export type Literal = null | boolean | bigint | number | string | Uint8Array | UintLiteral;
+
+/** Marks an unsigned integer, which is a type of its own. */
+export interface UintLiteral {
+  readonly uint: bigint;
+}
+
+export type Expr =
+  | ConstExpr
+  | IdentExpr
+  | SelectExpr
+  | CallExpr
+  | ListExpr
+  | MapExpr
+  | StructExpr
+  | FoldExpr
+  | OptionalMapExpr;
+
+export interface ConstExpr {
+  readonly kind: 'const';
+  readonly at: number;
+  readonly value: Literal;
+}
+export interface IdentExpr {
+  readonly kind: 'ident';
+  readonly at: number;
+  readonly name: string;
+}
+export interface SelectExpr {
+  readonly kind: 'select';
+  readonly at: number;
+  readonly operand: Expr;
+  readonly field: string;
+  /** `has(a.b)`. */
+  readonly test: boolean;
+  /** `a.?b`. */
+  readonly optional: boolean;
+}
+export interface CallExpr {
+  readonly kind: 'call';
+  readonly at: number;
+  /** A function's name, or an operator's (`_+_`). */
+  readonly name: string;
+  readonly target: Expr | undefined;
+  readonly args: readonly Expr[];
+}
+export interface ListExpr {
+  readonly kind: 'list';
+  readonly at: number;
+  readonly items: readonly { readonly value: Expr; readonly optional: boolean }[];
+}
+export interface MapEntry {
+  readonly at: number;
+  readonly key: Expr;
+  readonly value: Expr;
+  readonly optional: boolean;
+}
+export interface MapExpr {
+  readonly kind: 'map';
+  readonly at: number;
+  readonly entries: readonly MapEntry[];
+}
+export interface StructExpr {
+  readonly kind: 'struct';
+  readonly at: number;
+  readonly name: string;
+  readonly fields: readonly { readonly name: string; readonly value: Expr }[];
+}
+
+export type FoldName =
+  | 'all'
+  | 'exists'
+  | 'exists_one'
+  | 'map'
+  | 'filter'
+  | 'sortBy'
+  | 'transformList'
+  | 'transformMap'
+  | 'transformMapEntry';
+
+/** A macro that walks a list or a map. */
+export interface FoldExpr {
+  readonly kind: 'fold';
+  readonly at: number;
+  readonly name: FoldName;
+  readonly range: Expr;
+  readonly variables: readonly string[];
+  readonly filter: Expr | undefined;
+  readonly body: Expr;
+}
+/** `x.optMap(v, f)` and `x.optFlatMap(v, f)`. */
+export interface OptionalMapExpr {
+  readonly kind: 'optionalMap';
+  readonly at: number;
+  readonly target: Expr;
+  readonly variable: string;
+  readonly body: Expr;
+  readonly flat: boolean;
+}
+
+/** `a.b.c` as one name; undefined for anything else. */
+export function qualifiedName(expr: Expr): string | undefined {
+  if (expr.kind === 'ident') return expr.name;
+  if (expr.kind !== 'select' || expr.test || expr.optional) return undefined;
+  const prefix = qualifiedName(expr.operand);
+  return prefix === undefined ? undefined : `${prefix}.${expr.field}`;
+}

@@ -1,0 +1,30 @@
+import type { Expr } from './ast.ts';
+import { check } from './checker.ts';
+import type { Environment } from './environment.ts';
+import { type Program, program } from './evaluator.ts';
+import { CelCompileError } from './issues.ts';
+import { literalIssues } from './literals.ts';
+import { parse } from './parser.ts';
+import type { Type } from './types.ts';
+
+/** An expression that was parsed and whose types fit. */
+export interface Compiled {
+  readonly type: Type;
+  /** Variables of the environment that it uses. */
+  readonly used: ReadonlySet<string>;
+  /** Throws `CelError` where constants alone show that it cannot work. */
+  program(): Program;
+}
+
+/** Compiles an expression. Throws `CelCompileError` with all that is wrong and where. */
+export function compile(source: string, environment: Environment): Compiled {
+  const expr: Expr = parse(source);
+  const checked = check(expr, environment);
+  const issues = checked.issues.length > 0 ? checked.issues : literalIssues(expr);
+  if (issues.length > 0) throw new CelCompileError(source, issues);
+  return {
+    type: checked.type,
+    used: checked.used,
+    program: () => program(expr, environment),
+  };
+}

@@ -1,0 +1,33 @@
+/** Something wrong with an expression, at an offset (in UTF-16 units) of its text. */
+export interface Issue {
+  readonly at: number;
+  readonly message: string;
+}
+
+/** An expression that cannot be compiled. */
+export class CelCompileError extends Error {
+  readonly issues: readonly Issue[];
+  constructor(source: string, issues: readonly Issue[]) {
+    super(showIssues(source, issues));
+    this.issues = issues;
+  }
+}
+
+const shownMax = 100;
+
+/** The complaints as users know them: position, message, the line, and a caret beneath it. */
+export function showIssues(source: string, issues: readonly Issue[]): string {
+  const sorted = [...issues].sort((one, other) => one.at - other.at).slice(0, shownMax);
+  return sorted.map((issue) => showIssue(source, issue)).join('\n');
+}
+
+function showIssue(source: string, { at, message }: Issue): string {
+  const before = source.slice(0, at);
+  const lineStart = before.lastIndexOf('\n') + 1;
+  const line = before.split('\n').length;
+  const column = [...source.slice(lineStart, at)].length;
+  const end = source.indexOf('\n', lineStart);
+  const text = source.slice(lineStart, end < 0 ? undefined : end).replaceAll('\t', ' ');
+  const caret = `${'.'.repeat(column)}^`;
+  return `ERROR: <input>:${line}:${column + 1}: ${message}\n | ${text}\n | ${caret}`;
+}

@@ -1,0 +1,118 @@
+import { type JsonObject, type JsonValue, member } from '../../base/json.ts';
+import type { Schema } from '../schema/schema.ts';
+import { parseDuration, parseTimestamp } from './library/time-text.ts';
+import { escapeName, seen } from './schema-types.ts';
+import {
+  CelError,
+  Duration,
+  List,
+  type ListKind,
+  type MapValue,
+  Timestamp,
+  type Value,
+} from './values.ts';
+
+/**
+ * A JSON value as its schema has it: objects by their fields, formats as what they stand for. Members
+ * are made when asked for, so a rule pays only for what it reads.
+ */
+export function valueOf(json: JsonValue, given: Schema): Value {
+  const schema = seen(given);
+  if (json === null || typeof json === 'boolean' || typeof json === 'bigint') return json;
+  if (typeof json === 'number') return numberOf(json, schema);
+  if (typeof json === 'string') return textOf(json, schema);
+  if (Array.isArray(json)) {
+    const { items } = schema;
+    if (items === undefined) return new List(json.map(plainValue));
+    return new List(
+      json.map((item) => valueOf(item, items)),
+      listKindOf(schema),
+    );
+  }
+  return new JsonMap(json, schema);
+}
+
+/** A value nothing is known about. */
+function plainValue(json: JsonValue): Value {
+  return valueOf(json, {});
+}
+
+function numberOf(json: number, schema: Schema): Value {
+  const isDouble = schema.type === 'number' || !Number.isInteger(json);
+  return isDouble ? json : BigInt(json);
+}
+
+function textOf(json: string, { format, type }: Schema): Value {
+  if (type !== 'string' || format === undefined) return json;
+  if (format === 'byte') return new Uint8Array(Buffer.from(json, 'base64'));
+  if (format === 'duration') {
+    const nanos = parseDuration(json);
+    if (nanos === undefined) throw new CelError(`Invalid duration ${json}`);
+    return new Duration(nanos);
+  }
+  if (format !== 'date' && format !== 'date-time') return json;
+  const nanos = parseTimestamp(format === 'date' ? `${json}T00:00:00Z` : json);
+  if (nanos === undefined) throw new CelError(`Invalid ${format} formatted string ${json}`);
+  return new Timestamp(nanos);
+}
+
+function listKindOf({ listType, listMapKeys }: Schema): ListKind | undefined {
+  if (listType === 'set') return 'set';
+  return listType === 'map' ? { keys: listMapKeys ?? [] } : undefined;
+}
+
+const escapes = new WeakMap<Schema, ReadonlyMap<string, string>>();
+
+/** Names in expressions to names of members. */
+function membersOf(schema: Schema): ReadonlyMap<string, string> {
+  const known = escapes.get(schema);
+  if (known !== undefined) return known;
+  const names = new Map<string, string>();
+  for (const name of schema.properties?.keys() ?? []) {
+    const escaped = escapeName(name);
+    if (escaped !== undefined) names.set(escaped, name);
+  }
+  escapes.set(schema, names);
+  return names;
+}
+
+class JsonMap implements MapValue {
+  readonly isMap = true;
+  readonly objectType: string | undefined;
+  readonly #json: JsonObject;
+  readonly #schema: Schema;
+  readonly #made = new Map<string, Value>();
+
+  constructor(json: JsonObject, schema: Schema) {
+    this.#json = json;
+    this.#schema = schema;
+    this.objectType = schema.properties === undefined ? undefined : 'object';
+  }
+
+  /** A member that is null counts as absent, unless it is an entry of a map. */
+  get(key: Value): Value | undefined {
+    if (typeof key !== 'string') return undefined;
+    const made = this.#made.get(key);
+    if (made !== undefined) return made;
+    const { properties, additionalProperties } = this.#schema;
+    const name = properties === undefined ? key : membersOf(this.#schema).get(key);
+    const json = name === undefined ? undefined : member(this.#json, name);
+    if (json === undefined || name === undefined) return undefined;
+    if (json === null && properties !== undefined) return undefined;
+    const schema = properties?.get(name)?.schema ?? additionalProperties ?? {};
+    const value = valueOf(json, schema);
+    this.#made.set(key, value);
+    return value;
+  }
+
+  keys(): readonly Value[] {
+    if (this.#schema.properties === undefined) {
+      return Object.keys(this.#json).filter((name) => this.#json[name] !== undefined);
+    }
+    return [...membersOf(this.#schema).keys()].filter((name) => this.get(name) !== undefined);
+  }
+
+  get size(): number {
+    return this.keys().length;
+  }
+}

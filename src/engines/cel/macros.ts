@@ -1,0 +1,64 @@
+import type { CallExpr, Expr, FoldName } from './ast.ts';
+import { LexError } from './lexer.ts';
+
+interface FoldForm {
+  readonly name: FoldName;
+  readonly variables: 1 | 2;
+  readonly filtered: boolean;
+}
+
+/** By macro and number of arguments. */
+const folds = new Map<string, FoldForm>([
+  ...(['all', 'exists', 'exists_one', 'existsOne'] as const).flatMap((macro) => {
+    const name = macro === 'existsOne' ? 'exists_one' : macro;
+    return [
+      [`${macro}/2`, { name, variables: 1, filtered: false }],
+      [`${macro}/3`, { name, variables: 2, filtered: false }],
+    ] as [string, FoldForm][];
+  }),
+  ['map/2', { name: 'map', variables: 1, filtered: false }],
+  ['map/3', { name: 'map', variables: 1, filtered: true }],
+  ['filter/2', { name: 'filter', variables: 1, filtered: false }],
+  ['sortBy/2', { name: 'sortBy', variables: 1, filtered: false }],
+  ['transformList/3', { name: 'transformList', variables: 2, filtered: false }],
+  ['transformList/4', { name: 'transformList', variables: 2, filtered: true }],
+  ['transformMap/3', { name: 'transformMap', variables: 2, filtered: false }],
+  ['transformMap/4', { name: 'transformMap', variables: 2, filtered: true }],
+  ['transformMapEntry/3', { name: 'transformMapEntry', variables: 2, filtered: false }],
+  ['transformMapEntry/4', { name: 'transformMapEntry', variables: 2, filtered: true }],
+]);
+
+/** A call as it is, or what the macro of its name makes of it. Throws `LexError` for misuse. */
+export function expandMacro(call: CallExpr): Expr {
+  const { target, name, args, at } = call;
+  if (target === undefined) return name === 'has' && args.length === 1 ? has(call) : call;
+  const form = folds.get(`${name}/${args.length}`);
+  if (form !== undefined) {
+    const variables = args.slice(0, form.variables).map(variable);
+    if (variables.length === 2 && variables[0] === variables[1]) {
+      throw new LexError(args[1]?.at ?? at, `duplicate variable name: ${variables[0]}`);
+    }
+    const body = args.at(-1) as Expr;
+    const filter = form.filtered ? args.at(-2) : undefined;
+    return { kind: 'fold', at, name: form.name, range: target, variables, filter, body };
+  }
+  if ((name === 'optMap' || name === 'optFlatMap') && args.length === 2) {
+    const [first, body] = args as [Expr, Expr];
+    const flat = name === 'optFlatMap';
+    return { kind: 'optionalMap', at, target, variable: variable(first), body, flat };
+  }
+  return call;
+}
+
+function has({ args, at }: CallExpr): Expr {
+  const [arg] = args;
+  if (arg?.kind !== 'select' || arg.test) {
+    throw new LexError(arg?.at ?? at, 'invalid argument to has() macro');
+  }
+  return { ...arg, at, test: true };
+}
+
+function variable(expr: Expr): string {
+  if (expr.kind === 'ident' && !expr.name.startsWith('.')) return expr.name;
+  throw new LexError(expr.at, 'argument must be a simple name');
+}

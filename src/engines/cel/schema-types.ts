@@ -1,0 +1,113 @@
+import { type Property, resolved, type Schema } from '../schema/schema.ts';
+import {
+  boolType,
+  bytesType,
+  doubleType,
+  durationType,
+  dynType,
+  intType,
+  listType,
+  mapType,
+  stringType,
+  type Type,
+  timestampType,
+} from './types.ts';
+
+const keywords = new Set(
+  (
+    'true false null in as break const continue else for function if import let loop package ' +
+    'namespace return var void while'
+  ).split(' '),
+);
+
+/** How a member's name is written in expressions; undefined for one that cannot be. */
+export function escapeName(name: string): string | undefined {
+  if (keywords.has(name)) return `__${name}__`;
+  if (!/^[a-zA-Z_.\-/][a-zA-Z0-9_.\-/]*$/.test(name)) return undefined;
+  return name
+    .replaceAll('__', '__underscores__')
+    .replaceAll('.', '__dot__')
+    .replaceAll('-', '__dash__')
+    .replaceAll('/', '__slash__');
+}
+
+const text: Schema = { type: 'string' };
+const metadata: Schema = {
+  type: 'object',
+  properties: new Map([
+    ['name', { schema: text }],
+    ['generateName', { schema: text }],
+  ]),
+};
+const typeMeta: readonly (readonly [string, Property])[] = [
+  ['apiVersion', { schema: text }],
+  ['kind', { schema: text }],
+  ['metadata', { schema: metadata }],
+];
+
+/** What rules see of a whole object, whatever its schema says: its type and its name. */
+export function withTypeMeta(schema: Schema): Schema {
+  const properties = new Map([...(schema.properties ?? []), ...typeMeta]);
+  return { ...schema, properties, embeddedResource: false };
+}
+
+const withMeta = new WeakMap<Schema, Schema>();
+
+/** The schema rules see: that of an embedded object has its type and name. */
+export function seen(schema: Schema): Schema {
+  const plain = resolved(schema);
+  if (plain.embeddedResource !== true) return plain;
+  const known = withMeta.get(plain);
+  if (known !== undefined) return known;
+  const made = withTypeMeta(plain);
+  withMeta.set(plain, made);
+  return made;
+}
+
+/**
+ * The type of a value by its schema; undefined where nothing is declared, so that rules cannot see
+ * it. `name` is that of the object type, by its path.
+ */
+export function typeOfSchema(given: Schema, name: string): Type | undefined {
+  const schema = seen(given);
+  if (schema.intOrString === true) return dynType;
+  switch (schema.type) {
+    case 'boolean':
+      return boolType;
+    case 'integer':
+      return intType;
+    case 'number':
+      return doubleType;
+    case 'string':
+      return stringFormats[schema.format ?? ''] ?? stringType;
+    case 'array': {
+      if (schema.items === undefined) return undefined;
+      const item = typeOfSchema(schema.items, `${name}.@idx`);
+      return item === undefined ? undefined : listType(item);
+    }
+    case 'object':
+      return objectType(schema, name);
+    default:
+      return undefined;
+  }
+}
+
+const stringFormats: Readonly<Record<string, Type | undefined>> = Object.assign(
+  Object.create(null) as object,
+  { byte: bytesType, duration: durationType, date: timestampType, 'date-time': timestampType },
+);
+
+function objectType(schema: Schema, name: string): Type | undefined {
+  if (schema.additionalProperties !== undefined) {
+    const value = typeOfSchema(schema.additionalProperties, `${name}.@elem`);
+    return value === undefined ? undefined : mapType(stringType, value);
+  }
+  const fields = new Map<string, Type>();
+  for (const [member, property] of schema.properties ?? []) {
+    const escaped = escapeName(member);
+    if (escaped === undefined) continue;
+    const type = typeOfSchema(property.schema, `${name}.${member}`);
+    if (type !== undefined) fields.set(escaped, type);
+  }
+  return { name, args: [], fields };
+}

@@ -1,0 +1,32 @@
+import type { CallContext } from './functions.ts';
+import { CelCostError, CelError, mapKey, type Value } from './values.ts';
+
+/** What one evaluation works with: variables by slot, and its cost. */
+export interface Frame extends CallContext {
+  readonly slots: Value[];
+}
+
+/** A compiled node. Throws `CelError`. */
+export type Step = (frame: Frame) => Value;
+
+/** Adds an entry; throws for a key that is none or stands there already. */
+export function putEntry(
+  entries: Map<string, readonly [Value, Value]>,
+  key: Value,
+  value: Value,
+): void {
+  const text = typeof key === 'number' ? undefined : mapKey(key);
+  if (text === undefined) throw new CelError(`unsupported key type: ${typeof key}`);
+  if (entries.has(text)) throw new CelError(`insert failed: key ${String(key)} already exists`);
+  entries.set(text, [key, value]);
+}
+
+/** A value, or the failure in its place. */
+export function outcome(step: Step, frame: Frame): Value | CelError {
+  try {
+    return step(frame);
+  } catch (error) {
+    if (error instanceof CelError && !(error instanceof CelCostError)) return error;
+    throw error;
+  }
+}

@@ -1,0 +1,144 @@
+/** A type of CEL. `list(int)` is `{ name: 'list', args: [int] }`; a type parameter has no args. */
+export interface Type {
+  readonly name: string;
+  readonly args: readonly Type[];
+  readonly isParameter?: true;
+  /** Members of an object type, by their names in expressions. */
+  readonly fields?: ReadonlyMap<string, Type>;
+}
+
+const simple = (name: string): Type => ({ name, args: [] });
+
+export const dynType = simple('dyn');
+export const errorType = simple('!error!');
+export const boolType = simple('bool');
+export const intType = simple('int');
+export const uintType = simple('uint');
+export const doubleType = simple('double');
+export const stringType = simple('string');
+export const bytesType = simple('bytes');
+export const nullType = simple('null');
+export const timestampType = simple('timestamp');
+export const durationType = simple('duration');
+
+export const listType = (item: Type): Type => ({ name: 'list', args: [item] });
+export const mapType = (key: Type, value: Type): Type => ({ name: 'map', args: [key, value] });
+export const optionalType = (value: Type): Type => ({ name: 'optional_type', args: [value] });
+export const typeType = (of: Type): Type => ({ name: 'type', args: [of] });
+
+/** How messages write a type. */
+export function showType(type: Type): string {
+  if (type.args.length === 0) return type.name;
+  return `${type.name}(${type.args.map(showType).join(', ')})`;
+}
+
+/** Type parameters and what they stand for so far. */
+export type Substitution = Map<string, Type>;
+
+/** A type with its parameters replaced by what they stand for; free ones become dyn. */
+export function substituted(type: Type, known: Substitution, free: 'keep' | 'dyn'): Type {
+  if (type.isParameter) {
+    const found = known.get(type.name);
+    if (found !== undefined) return substituted(found, known, free);
+    return free === 'dyn' ? dynType : type;
+  }
+  if (type.args.length === 0) return type;
+  return { ...type, args: type.args.map((arg) => substituted(arg, known, free)) };
+}
+
+const isDynamic = (type: Type) => type.name === 'dyn' || type.name === '!error!';
+
+/**
+ * Whether a value of one type may stand where another is wanted; binds type parameters of either
+ * in `known`, which is left changed only on success.
+ */
+export function isAssignable(from: Type, to: Type, known: Substitution): boolean {
+  const trial = new Map(known);
+  if (!assign(from, to, trial)) return false;
+  for (const [name, type] of trial) known.set(name, type);
+  return true;
+}
+
+function assign(given: Type, wanted: Type, known: Substitution): boolean {
+  const from = bound(given, known);
+  const to = bound(wanted, known);
+  if (to.isParameter || from.isParameter) return bind(from, to, known);
+  if (isDynamic(from) || isDynamic(to)) return true;
+  if (from.name === 'null') return to.name === 'null' || mayBeNull(to);
+  if (to.name === 'null') return false;
+  if (from.name !== to.name) return false;
+  if (from.name === 'type') return true;
+  return from.args.every((arg, index) => {
+    const other = to.args[index];
+    return other === undefined || assign(arg, other, known);
+  });
+}
+
+function bound(type: Type, known: Substitution): Type {
+  let at = type;
+  while (at.isParameter) {
+    const next = known.get(at.name);
+    if (next === undefined) return at;
+    at = next;
+  }
+  return at;
+}
+
+function bind(from: Type, to: Type, known: Substitution): boolean {
+  if (from.isParameter && to.isParameter && from.name === to.name) return true;
+  const [parameter, type] = to.isParameter ? [to, from] : [from, to];
+  if (occurs(parameter.name, type, known)) return false;
+  // Nothing is learnt from an error; a better argument may follow.
+  if (type.name !== '!error!') known.set(parameter.name, type);
+  return true;
+}
+
+function occurs(name: string, type: Type, known: Substitution): boolean {
+  const at = bound(type, known);
+  if (at.isParameter) return at.name === name;
+  return at.args.some((arg) => occurs(name, arg, known));
+}
+
+/** Only what is a message or an opaque value may be null. */
+function mayBeNull(type: Type): boolean {
+  return !plain.has(type.name);
+}
+const plain = new Set('bool int uint double string bytes list map type optional_type'.split(' '));
+
+/** The wider of two types that may stand for each other. */
+export function moreGeneral(one: Type, other: Type): Type {
+  if (isDynamic(one) || one.isParameter) return one;
+  if (isDynamic(other) || other.isParameter) return other;
+  if (one.name === 'null') return other;
+  if (one.args.length === 0 || one.args.length !== other.args.length) return one;
+  const args = one.args.map((arg, index) => moreGeneral(arg, other.args[index] as Type));
+  return { ...one, args };
+}
+
+/**
+ * Reads a signature's type: `list(A)`, `map(string, dyn)`, `net.IP`. A single capital letter is a
+ * type parameter.
+ */
+export function parseType(text: string): Type {
+  const match = /^([\w.]+)\s*(?:\((.*)\))?$/.exec(text.trim());
+  const name = match?.[1] ?? text;
+  if (/^[A-Z]$/.test(name)) return { name, args: [], isParameter: true };
+  return { name, args: splitTypes(match?.[2] ?? '').map(parseType) };
+}
+
+/** Splits at the commas that are outside of parentheses. */
+export function splitTypes(text: string): string[] {
+  const parts: string[] = [];
+  let depth = 0;
+  let start = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    if (text[at] === '(') depth += 1;
+    else if (text[at] === ')') depth -= 1;
+    else if (text[at] === ',' && depth === 0) {
+      parts.push(text.slice(start, at));
+      start = at + 1;
+    }
+  }
+  const last = text.slice(start);
+  return last.trim() === '' ? parts : [...parts, last];
+}
