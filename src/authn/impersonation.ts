@@ -96,7 +96,7 @@ function wishesOf(lines: readonly Line[], authenticationGroup: string): Wish[] {
   const own = { group: authenticationGroup, namespace: '', extraKey: '' };
   for (const [name, value] of lines) {
     if (!name.startsWith(extraPrefix)) continue;
-    const extraKey = unescapeKey(name.slice(extraPrefix.length));
+    const extraKey = unescapeHeaderKey(name.slice(extraPrefix.length));
     wishes.push({ ...own, kind: 'UserExtra', resource: 'userextras', name: value, extraKey });
   }
   const uid = first('impersonate-uid');
@@ -116,7 +116,7 @@ function serviceAccountOf(user: string): { namespace: string; name: string } | u
 }
 
 /** Keys are percent-encoded where header names could not hold them; otherwise they stand as is. */
-function unescapeKey(key: string): string {
+export function unescapeHeaderKey(key: string): string {
   try {
     return decodeURIComponent(key);
   } catch {

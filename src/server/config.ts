@@ -33,6 +33,18 @@ export interface ServerConfig {
     readonly anonymous: boolean;
     readonly tokenFile?: string;
     readonly clientCaFile?: string;
+    /** Accepts the tokens of bootstrap-token Secrets; `off` when absent. */
+    readonly bootstrapTokens?: 'on' | 'off';
+    /** A proxy in front that names the user in headers. */
+    readonly requestHeader?: {
+      readonly clientCaFile: string;
+      /** Common names its certificate may have; any when empty. */
+      readonly allowedNames: readonly string[];
+      /** Headers are asked in order. */
+      readonly usernameHeaders: readonly string[];
+      readonly groupHeaders: readonly string[];
+      readonly extraHeaderPrefixes: readonly string[];
+    };
     /** A token of `system:masters` for whoever starts the server. */
     readonly adminToken?: string;
   };

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { createAuthentication } from '../authn/authentication.ts';
+import { createBootstrapTokenAuthenticator } from '../authn/bootstrap-token.ts';
 import { createClientCertificateAuthenticator } from '../authn/client-certificate.ts';
 import type { Authenticator } from '../authn/contract.ts';
 import { createImpersonation } from '../authn/impersonation.ts';
+import { createRequestHeaderAuthenticator } from '../authn/request-header.ts';
 import { createStaticTokenAuthenticator } from '../authn/static-token.ts';
 import { parseTokenFile } from '../authn/token-file.ts';
 import { createTokenReviewer } from '../authn/token-review.ts';
@@ -15,7 +17,9 @@ import { policyRule } from '../authz/rules.ts';
 import type { Dialect } from '../dialect.ts';
 import type { ReviewPort } from '../endpoints/review-port.ts';
 import { limitInFlight } from '../flowcontrol/in-flight.ts';
+import type { ApiObject } from '../meta/types.ts';
 import type { Gates } from '../pipeline.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
 import { openRbacSource } from './rbac-source.ts';
@@ -29,7 +33,7 @@ export async function createGates(options: {
 }): Promise<Gates & { close(): void }> {
   const { config, api } = options;
   const { logger } = config;
-  const list = [api.tokenAuthenticator, ...authenticators(config, options.dialect)];
+  const list = [api.tokenAuthenticator, ...authenticators(options)];
   const authenticate = createAuthentication({
     authenticators: list,
     anonymous: config.authentication.anonymous,
@@ -54,9 +58,18 @@ export async function createGates(options: {
   return { authenticate, impersonate, authorization, flowControl, close: chosen.close };
 }
 
-function authenticators(config: ServerConfig, dialect: Dialect): readonly Authenticator[] {
-  const { tokenFile, clientCaFile, adminToken } = config.authentication;
+function authenticators(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): readonly Authenticator[] {
+  const { config, dialect } = options;
+  const { tokenFile, clientCaFile, adminToken, requestHeader } = config.authentication;
+  const { clock } = config;
   const list: Authenticator[] = [];
+  if (requestHeader !== undefined) {
+    list.push(createRequestHeaderAuthenticator({ ...requestHeader, clock, dialect }));
+  }
   if (adminToken !== undefined) {
     const user = { name: 'system:admin', uid: '', groups: ['system:masters'], extra: {} };
     const entries = [{ token: adminToken, user }];
@@ -64,7 +77,6 @@ function authenticators(config: ServerConfig, dialect: Dialect): readonly Authen
   }
   if (clientCaFile !== undefined) {
     const bundlePem = readFileSync(clientCaFile, 'utf8');
-    const { clock } = config;
     list.push(createClientCertificateAuthenticator({ bundlePem, clock, dialect }));
   }
   if (tokenFile !== undefined) {
@@ -73,7 +85,22 @@ function authenticators(config: ServerConfig, dialect: Dialect): readonly Authen
     const entries = parseTokenFile({ file: tokenFile, text, warn });
     list.push(createStaticTokenAuthenticator({ name: 'token-file', entries }));
   }
+  if (config.authentication.bootstrapTokens === 'on') {
+    list.push(createBootstrapTokenAuthenticator({ dialect, clock, find: secretFinder(options) }));
+  }
   return list;
+}
+
+/** Finds Secrets of the system namespace, as new as the store has them. */
+function secretFinder({ dialect, api }: { readonly dialect: Dialect; readonly api: Api }) {
+  const namespace = dialect.systemNamespace('system');
+  return async (name: string): Promise<ApiObject | undefined> => {
+    const found = api.catalogue.snapshot().find('', 'v1', 'secrets');
+    if (found === undefined) return undefined;
+    const secrets = api.registry.caches.of(found.def);
+    const entry = await secrets.get(objectKey(namespace, name), undefined);
+    return entry === undefined ? undefined : decodeEntry(entry);
+  };
 }
 
 /** Members of `system:masters` pass unasked; then come the modes as ordered (AUTHZ-2, AUTHZ-10). */

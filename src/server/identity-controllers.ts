@@ -1,3 +1,9 @@
+import type { JsonObject } from '../base/json.ts';
+import {
+  clusterInfoName,
+  startBootstrapSigner,
+  startTokenCleaner,
+} from '../controllers/bootstrap-tokens.ts';
 import { createInside } from '../controllers/inside.ts';
 import { startRootCaPublisher, startServiceAccounts } from '../controllers/service-accounts.ts';
 import type { Dialect } from '../dialect.ts';
@@ -46,5 +52,47 @@ export function startIdentityControllers(options: {
       }),
     );
   }
+  const bootstrap = { ...tools, secrets: core('secrets'), dialect };
+  if (runs('token-cleaner-controller')) {
+    started.push(startTokenCleaner({ ...bootstrap, inside: inside('token-cleaner') }));
+  }
+  if (runs('bootstrap-signer-controller')) {
+    const configMaps = core('configmaps');
+    const signer = inside('bootstrap-signer');
+    started.push(startBootstrapSigner({ ...bootstrap, inside: signer, configMaps }));
+    started.push(openClusterInfo({ config, dialect, api }));
+  }
   return started;
+}
+
+/** Lets everybody read the ConfigMap that newcomers begin with (AUTHN-5). */
+function openClusterInfo(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): { close(): Promise<void> } {
+  const { config, dialect, api } = options;
+  if (!config.authorizationModes.includes('RBAC')) return { close: async () => {} };
+  const group = dialect.group('rbac.authorization');
+  const namespace = dialect.systemNamespace('public');
+  const name = 'system:cluster-info-reader';
+  const controller = 'bootstrap-signer';
+  const inside = createInside({ registry: api.registry, controller, groups: ['system:masters'] });
+  const create = async (resource: string, kind: string, more: JsonObject) => {
+    const found = api.catalogue.snapshot().find(group, 'v1', resource);
+    if (found === undefined) throw new Error(`the catalogue has no ${resource}`);
+    const object = { apiVersion: `${group}/v1`, kind, metadata: { name, namespace }, ...more };
+    await inside.create({ def: found.def, namespace, name }, object);
+  };
+  const rule = { verbs: ['get'], apiGroups: [''], resources: ['configmaps'] };
+  const created = Promise.all([
+    create('roles', 'Role', { rules: [{ ...rule, resourceNames: [clusterInfoName] }] }),
+    create('rolebindings', 'RoleBinding', {
+      roleRef: { apiGroup: group, kind: 'Role', name },
+      subjects: [{ kind: 'User', apiGroup: group, name: 'system:anonymous' }],
+    }),
+  ]).catch((error: unknown) =>
+    config.logger.error('cluster-info could not be opened to all', { error: String(error) }),
+  );
+  return { close: () => created.then(() => {}) };
 }
