@@ -11,6 +11,7 @@ import type { FlowControl } from './flowcontrol/in-flight.ts';
 import type { UserInfo } from './meta/types.ts';
 import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';
+import type { RequestInfo } from './request/request-info.ts';
 
 /** The gates a request passes. */
 export interface Gates {
@@ -31,11 +32,12 @@ export async function serve(
   context: EndpointContext,
 ): Promise<void> {
   const { logger } = context;
-  const startMs = logger.verbosity >= requestLogLevel ? context.clock.monotonic() : 0;
+  const startMs = context.clock.monotonic();
   let user: UserInfo | undefined;
+  let info: RequestInfo | undefined;
   const baseHeaders = { 'audit-id': auditId(exchange), 'cache-control': 'no-cache, private' };
   try {
-    const info = parseRequest(exchange.method, exchange.url);
+    info = parseRequest(exchange.method, exchange.url);
     user = await gates.authenticate(exchange);
     user = await gates.impersonate(exchange, user);
     const place = gates.flowControl.enter({ info, user });
@@ -48,6 +50,10 @@ export async function serve(
     }
   } catch (error) {
     await answerFailure({ context, exchange, baseHeaders, error });
+  }
+  if (info !== undefined) {
+    const endMs = context.clock.monotonic();
+    context.metrics.finished({ exchange, info, startMs, endMs });
   }
   if (logger.verbosity >= requestLogLevel) {
     logRequest({ context, exchange, user, auditId: baseHeaders['audit-id'], startMs });

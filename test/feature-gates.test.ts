@@ -49,6 +49,7 @@ describe('VER-5: feature gates', () => {
     expect(isOn('AllBeta=false', 'APIListChunking')).toBe(true);
     expect(isOn('AllBeta=true', 'WatchFromStorageWithoutResourceVersion')).toBe(true);
     expect(isOn('AllBeta=true', 'AllAlpha')).toBe(false);
+    expect(isOn('AllAlpha=true', 'AllowUnsafeMalformedObjectDeletion')).toBe(true);
   });
 
   test('VER-5: the later of two settings wins, and the own component may be named', () => {

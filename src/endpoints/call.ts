@@ -13,6 +13,7 @@ import type { Registry } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Encodings } from './encodings.ts';
 import type { Output } from './output.ts';
+import type { RequestMetrics } from './request-metrics.ts';
 import type { ReviewPort } from './review-port.ts';
 
 /** What all endpoints share; made once by `server/`. */
@@ -29,6 +30,7 @@ export interface EndpointContext {
   readonly tokens: TokenIssuer;
   /** Runs `callback` when the server begins to stop; the handle takes it back. */
   readonly onShutdown: (callback: () => void) => { close(): void };
+  readonly metrics: RequestMetrics;
   readonly compressResponses: boolean;
   readonly encodings: Encodings;
   /** `host:port` that discovery tells clients. */

@@ -1,6 +1,6 @@
 import type { Permit } from '../authz/authorization.ts';
 import type { Exchange } from '../base/exchange.ts';
-import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { RequestInfo } from '../request/request-info.ts';
@@ -21,7 +21,10 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   if (run === undefined) throw methodNotAllowedOnPath();
   const output = negotiateOutput(exchange, info, context.encodings.of(found.def));
   const warnings: string[] = [];
-  warnIfDeprecated(found.version, warnings);
+  if (found.version.deprecationWarning !== undefined) {
+    warnings.push(found.version.deprecationWarning);
+    context.metrics.deprecated({ ...found, info, auditId: admitted.baseHeaders['audit-id'] });
+  }
   const call: ApiCall = {
     ...admitted,
     target: {
@@ -44,8 +47,4 @@ function checkShape(info: RequestInfo, def: ResourceDef): void {
   if (!isNamespaced && info.namespace !== '' && def.resource !== 'namespaces') throw noSuchPath();
   if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw noSuchPath();
   if (info.parts.length > 3) throw noSuchPath();
-}
-
-function warnIfDeprecated(version: VersionDef, warnings: string[]): void {
-  if (version.deprecationWarning !== undefined) warnings.push(version.deprecationWarning);
 }

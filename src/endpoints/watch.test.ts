@@ -12,7 +12,7 @@ const dialect = dialectOf('svc');
 
 /** A watch's surroundings, which count what is held. */
 function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
-  const held = { shutdown: 0, watches: 0 };
+  const held = { shutdown: 0, watches: 0, counted: 0 };
   const aborts: (() => void)[] = [];
   const shutdowns = new Set<() => void>();
   const written: string[] = [];
@@ -30,6 +30,14 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
       onShutdown: (callback: () => void) => {
         shutdowns.add(callback);
         return { close: () => shutdowns.delete(callback) };
+      },
+      metrics: {
+        longRunning: () => {
+          held.counted += 1;
+          return () => {
+            held.counted -= 1;
+          };
+        },
       },
       registry: {
         caches: {
@@ -74,10 +82,10 @@ const handle = { close: () => {} };
 test('a client that goes frees the watch and its place among those to end at shutdown', async () => {
   const made = makeCall(async () => handle);
   await watchEndpoint(made.call, options);
-  expect(made.held.watches).toBe(1);
+  expect(made.held).toMatchObject({ watches: 1, counted: 1 });
   expect(made.shutdowns.size).toBe(1);
   for (const abort of made.aborts) abort();
-  expect(made.held.watches).toBe(0);
+  expect(made.held).toMatchObject({ watches: 0, counted: 0 });
   expect(made.shutdowns.size).toBe(0);
 });
 
@@ -96,7 +104,7 @@ test('a watch that ends by itself holds nothing, and says why', async () => {
   });
   await watchEndpoint(made.call, options);
   expect(made.shutdowns.size).toBe(0);
-  expect(made.held.watches).toBe(0);
+  expect(made.held).toMatchObject({ watches: 0, counted: 0 });
   expect(made.written.join('')).toContain('"type":"ERROR"');
   expect(made.ended()).toBe(1);
 });
@@ -106,5 +114,5 @@ test('shutdown ends the stream cleanly', async () => {
   await watchEndpoint(made.call, options);
   for (const shutdown of [...made.shutdowns]) shutdown();
   expect(made.ended()).toBe(1);
-  expect(made.held.watches).toBe(0);
+  expect(made.held).toMatchObject({ watches: 0, counted: 0 });
 });

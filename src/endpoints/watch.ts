@@ -21,6 +21,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     errorFrame: encoding.errorFrame,
   });
   let handle: WatchHandle | undefined;
+  let over = () => {};
   const shutdown = context.onShutdown(() => {
     handle?.close();
     sink.end({ type: 'shutdown' });
@@ -28,8 +29,12 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   exchange.onAbort(() => {
     shutdown.close();
     handle?.close();
+    over();
   });
-  sink.onEnded(() => shutdown.close());
+  sink.onEnded(() => {
+    shutdown.close();
+    over();
+  });
   try {
     handle = await context.registry.caches.of(target.def).watch({
       namespace: target.namespace,
@@ -49,6 +54,8 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   }
   if (exchange.aborted || sink.ended) handle.close();
   else sink.start();
+  over = context.metrics.longRunning(exchange, call.info);
+  if (exchange.aborted || sink.ended) over();
 }
 
 /** `timeoutSeconds`, else a random time from the minimum to twice that, as upstream spreads it. */

@@ -15,11 +15,10 @@ import {
   cleanupFinalizerName,
   customKindDeps,
 } from '../kinds/apiextensions/custom-resource-definition.ts';
-import type { UserInfo } from '../meta/types.ts';
 import { createCachePool } from '../registry/cache-pool.ts';
 import { indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
-import type { RequestInfo } from '../request/request-info.ts';
+import { attributesOf } from '../request/attributes.ts';
 import type { Store } from '../storage/contract.ts';
 import { mappedStore } from '../storage/mapped-store.ts';
 import { EntryHint } from '../watchcache/contract.ts';
@@ -28,6 +27,8 @@ import { type AuthorizationSlot, createAuthorizationSlot } from './authorization
 import type { ServerConfig } from './config.ts';
 import { createFieldManager } from './field-manager.ts';
 import type { Health } from './health.ts';
+import type { Metrics } from './metrics.ts';
+import { compileRules, ruleEngineLoader } from './rule-engine.ts';
 import { createServiceAccountTokens } from './service-account-tokens.ts';
 import { versionDocument } from './version.ts';
 
@@ -57,8 +58,9 @@ export function createApi(options: {
   readonly health: Health;
   /** The built-in kinds, with what the configuration serves of them. */
   readonly kinds: readonly ResourceDef[];
+  readonly metrics: Metrics;
 }): Api {
-  const { config, dialect, store, health } = options;
+  const { config, dialect, store, health, metrics } = options;
   const catalogue = createCatalogue(options.kinds, {
     groupOrder: builtinGroupOrder(dialect),
   });
@@ -73,7 +75,7 @@ export function createApi(options: {
     inside: createInside({ registry, controller: 'customresourcedefinition-controller' }),
     clock: config.clock,
     logger: config.logger,
-    deps: customKindDeps(dialect),
+    deps: customKindDeps(dialect, { compileRules }),
     cleanupFinalizer: cleanupFinalizerName(dialect),
     terminating: closed,
   });
@@ -88,14 +90,15 @@ export function createApi(options: {
     logger: config.logger,
     limits: config.limits,
     compressResponses: config.compressResponses,
+    metrics: metrics.requests(catalogue.snapshot),
     encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
     address: addressOf(config),
     version: versionDocument(),
     reviews: authorization,
     tokens: tokens.issuer,
     onShutdown: shutdown.subscribe,
-    plainPath: (path, query) => health.answer(path, query),
-    authorize: async (user, info, verb) => authorization.authorize(attributesFor(user, info, verb)),
+    plainPath: (path, query) => metrics.answer(path) ?? health.answer(path, query),
+    authorize: async (user, info, verb) => authorization.authorize(attributesOf(info, user, verb)),
   };
   return {
     catalogue,
@@ -151,6 +154,7 @@ function createRegistry(options: {
   });
   const plugins: readonly AdmissionPlugin[] = [
     lifecycle,
+    ruleEngineLoader,
     closedKinds(options.closed),
     escalationCheck({ dialect, port: options.escalation }),
   ];
@@ -188,23 +192,6 @@ function namespaceDef(catalogue: Catalogue): ResourceDef {
 
 function addressOf(config: ServerConfig): string {
   return `${config.advertiseAddress ?? config.listen.host}:${config.listen.port}`;
-}
-
-function attributesFor(user: UserInfo, info: RequestInfo, verb: string) {
-  const { group, version, resource, subresource, namespace, name, path } = info;
-  const isResourceRequest = info.isResourceRequest;
-  return {
-    user,
-    verb,
-    isResourceRequest,
-    group,
-    version,
-    resource,
-    subresource,
-    namespace,
-    name,
-    path,
-  };
 }
 
 /** A list of callbacks run once, when the server begins to end its streams. */

@@ -79,6 +79,8 @@ export interface FeatureGates {
 
 const definitions: ReadonlyMap<string, GateDefinition> = new Map(Object.entries(gateTable));
 
+const wholeStages = new Set(['AllAlpha', 'AllBeta']);
+
 /** Gates as they are when nobody sets any. */
 export const defaultGates: FeatureGates = gatesOf(new Map());
 
@@ -148,7 +150,7 @@ function gatesOf(set: ReadonlyMap<string, boolean>): FeatureGates {
   const all = [...definitions].map(([name, { stage, default: initial }]) => ({
     name,
     stage,
-    on: set.get(name) ?? (name.startsWith('All') ? undefined : ofStage[stage]) ?? initial,
+    on: set.get(name) ?? (wholeStages.has(name) ? undefined : ofStage[stage]) ?? initial,
   }));
   const on = new Set(all.filter((gate) => gate.on).map(({ name }) => name));
   return { enabled: (name) => on.has(name), all: () => all };

@@ -11,7 +11,9 @@ import type { ServerConfig } from './config.ts';
 import { startControllers } from './controllers.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
+import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
+import { checkRules } from './rule-engine.ts';
 import { configuredKinds } from './runtime-config.ts';
 import { runStartHooks } from './start-hooks.ts';
 
@@ -40,16 +42,26 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   const dialect = dialectOf(config.dialect);
   const tls = servingTls(config);
   const served = { config: config.runtimeConfig ?? new Map(), dialect };
-  const kinds = configuredKinds(builtinKinds(dialect), served);
+  const kinds = configuredKinds(builtinKinds(dialect, { checkRules }), served);
+  const metrics = createMetrics({ config, kinds });
   const store = await openStore(config);
   const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
-  const api = createApi({ config, dialect, store, health, kinds });
+  const api = createApi({
+    config,
+    dialect,
+    store: metrics.measured(store),
+    health,
+    kinds,
+    metrics,
+  });
   const giveUp = async (error: unknown): Promise<never> => {
     await api.close();
     await store.close();
     throw error;
   };
   const gates = await createGates({ config, dialect, api }).catch(giveUp);
+  metrics.countInFlight(() => gates.flowControl.inFlight);
+  metrics.countObjects(api);
   const server = await listen(config, tls, (exchange) => {
     void serve(exchange, gates, api.endpoints);
   }).catch((error: unknown) => {

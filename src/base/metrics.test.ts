@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import { createMetricRegistry } from './metrics.ts';
+
+const plain = { help: 'h', stability: 'ALPHA', labels: [] } as const;
+const create = (more: Partial<Parameters<typeof createMetricRegistry>[0]> = {}) =>
+  createMetricRegistry({ release: '1.32', hidden: 'hidden', ...more });
+
+describe('the text', () => {
+  test('has help with the stability, type, and samples in order of names', () => {
+    const registry = create();
+    const requests = registry.counter({
+      name: 'requests_total',
+      help: 'Counts\nrequests.',
+      stability: 'STABLE',
+      labels: ['verb', 'code'],
+    });
+    requests.of('GET', '200').add(1);
+    requests.of('GET', '200').add(2);
+    requests.of('a"\\\n', '404').add(1);
+    registry
+      .gauge({ ...plain, name: 'level' })
+      .of()
+      .set(-0.5);
+    expect(registry.render()).toBe(
+      [
+        '# HELP level [ALPHA] h',
+        '# TYPE level gauge',
+        'level -0.5',
+        '# HELP requests_total [STABLE] Counts\\nrequests.',
+        '# TYPE requests_total counter',
+        'requests_total{verb="GET",code="200"} 3',
+        'requests_total{verb="a\\"\\\\\\n",code="404"} 1',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test('has the buckets of a histogram added up', () => {
+    const registry = create();
+    const family = registry.histogram({
+      ...plain,
+      name: 'd',
+      labels: ['x'],
+      buckets: [0.1, 1],
+    });
+    for (const value of [0.1, 0.05, 0.5, 7]) family.of('y').observe(value);
+    expect(registry.render().split('\n').slice(2)).toEqual([
+      'd_bucket{x="y",le="0.1"} 2',
+      'd_bucket{x="y",le="1"} 3',
+      'd_bucket{x="y",le="+Inf"} 4',
+      'd_sum{x="y"} 7.65',
+      'd_count{x="y"} 4',
+      '',
+    ]);
+  });
+
+  test('leaves out metrics without a series', () => {
+    const registry = create();
+    const family = registry.gauge({ ...plain, name: 'g' });
+    expect(registry.render()).toBe('');
+    family.of().set(1);
+    family.clear();
+    expect(registry.render()).toBe('');
+  });
+});
+
+test('a name is taken once', () => {
+  const registry = create();
+  registry.counter({ ...plain, name: 'a' });
+  expect(() => registry.gauge({ ...plain, name: 'a' })).toThrow('the metric a is there already');
+});
+
+test('series above the limit are counted nowhere', () => {
+  const registry = create();
+  const family = registry.counter({ ...plain, name: 'a', labels: ['n'] });
+  for (let n = 0; n < 20_010; n += 1) family.of(String(n)).add(1);
+  expect(registry.render().split('\n').length).toBe(20_000 + 3);
+});
+
+describe('VER-6: deprecated metrics', () => {
+  const renderWith = (from: string, hidden: 'hidden' | 'shown') => {
+    const warned: string[] = [];
+    const registry = create({ hidden, onDeprecated: ({ name }) => warned.push(name) });
+    registry
+      .counter({ ...plain, name: 'old', deprecatedFrom: from })
+      .of()
+      .add(1);
+    return { text: registry.render(), warned };
+  };
+
+  test('VER-6: they say so and are warned of', () => {
+    const { text, warned } = renderWith('1.30', 'hidden');
+    expect(text).toContain('# HELP old [ALPHA] (Deprecated from 1.30) h');
+    expect(warned).toEqual(['old']);
+  });
+
+  test('VER-6: they hide after three releases, unless they are asked for', () => {
+    expect(renderWith('1.29', 'hidden')).toEqual({ text: '', warned: [] });
+    expect(renderWith('1.29', 'shown').text).toContain('(Deprecated from 1.29)');
+  });
+});

@@ -1,0 +1,201 @@
+import type { Exchange } from '../base/exchange.ts';
+import type { Counter, Gauge, Histogram, MetricRegistry } from '../base/metrics.ts';
+import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import type { RequestInfo } from '../request/request-info.ts';
+
+/** A request for a version that is on its way out (VER-3). */
+export interface DeprecatedUse {
+  readonly info: RequestInfo;
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+  /** The name under which the audit log has the request. */
+  readonly auditId: string | undefined;
+}
+
+/** Counts requests under upstream's names (OPS-1). */
+export interface RequestMetrics {
+  /** The request is answered; one whose answer is a stream says so by `longRunning`. */
+  finished(request: {
+    exchange: Exchange;
+    info: RequestInfo;
+    startMs: number;
+    endMs: number;
+  }): void;
+  /** A watch has begun; the function is called at its end, once or more often. */
+  longRunning(exchange: Exchange, info: RequestInfo): () => void;
+  deprecated(use: DeprecatedUse): void;
+}
+
+const durationBuckets = [
+  0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
+  60,
+];
+const common = ['group', 'version', 'resource', 'subresource', 'scope', 'component'];
+const component = 'apiserver';
+
+/**
+ * Counts in `registry`. Only what the catalogue knows becomes a label: a client cannot make series
+ * by asking for names of its own.
+ */
+export function createRequestMetrics(options: {
+  readonly registry: MetricRegistry;
+  readonly snapshot: () => CatalogueSnapshot;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}): RequestMetrics {
+  const { now } = options;
+  const families = createFamilies(options.registry);
+  const known = new Map<string, Series>();
+  const seriesOf = (exchange: Exchange, info: RequestInfo): Series | undefined => {
+    const verb = reportedVerb(exchange, info);
+    const { group, version, resource, subresource } = info;
+    const code = exchange.answeredStatus;
+    const dryRun = info.query.size > 0 && info.query.get('dryRun') === 'All' ? 'All' : '';
+    const scope = scopeOf(info);
+    const place = info.isResourceRequest ? subresource : info.path;
+    const key = `${verb} ${code} ${group}/${version}/${resource}/${place} ${scope} ${dryRun}`;
+    let series = known.get(key);
+    if (series === undefined) {
+      const named = namedParts(options.snapshot(), info);
+      if (named === undefined || code === undefined) return undefined;
+      series = createSeries(families, { verb, dryRun, scope, named, code: String(code) });
+      known.set(key, series);
+    }
+    return series;
+  };
+  return {
+    finished({ exchange, info, startMs, endMs }) {
+      const isStream = info.verb === 'watch' && exchange.answeredStatus === 200;
+      if (isStream && info.isResourceRequest) return;
+      count(seriesOf(exchange, info), endMs - startMs);
+    },
+    longRunning(exchange, info) {
+      const startMs = now();
+      const series = seriesOf(exchange, info);
+      series?.running.add(1);
+      let isOver = false;
+      return () => {
+        if (isOver) return;
+        isOver = true;
+        series?.running.add(-1);
+        count(series, now() - startMs);
+      };
+    },
+    deprecated({ info, version }) {
+      const { group, resource, subresource } = info;
+      const release = version.removedRelease ?? '';
+      families.deprecated.of(group, version.version, resource, subresource, release).set(1);
+    },
+  };
+}
+
+interface Series {
+  readonly total: Counter;
+  readonly duration: Histogram;
+  readonly running: Gauge;
+}
+
+function count(series: Series | undefined, durationMs: number): void {
+  if (series === undefined) return;
+  series.total.add(1);
+  series.duration.observe(durationMs / 1000);
+}
+
+function createFamilies(registry: MetricRegistry) {
+  return {
+    total: registry.counter({
+      name: 'apiserver_request_total',
+      help: 'Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.',
+      stability: 'STABLE',
+      labels: ['verb', 'dry_run', ...common, 'code'],
+    }),
+    duration: registry.histogram({
+      name: 'apiserver_request_duration_seconds',
+      help: 'Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.',
+      stability: 'STABLE',
+      labels: ['verb', 'dry_run', ...common],
+      buckets: durationBuckets,
+    }),
+    running: registry.gauge({
+      name: 'apiserver_longrunning_requests',
+      help: 'Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component. Not all requests are tracked this way.',
+      stability: 'STABLE',
+      labels: ['verb', ...common],
+    }),
+    deprecated: registry.gauge({
+      name: 'apiserver_requested_deprecated_apis',
+      help: 'Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, subresource, and removed_release.',
+      stability: 'STABLE',
+      labels: ['group', 'version', 'resource', 'subresource', 'removed_release'],
+    }),
+  };
+}
+
+function createSeries(
+  families: ReturnType<typeof createFamilies>,
+  labels: {
+    readonly verb: string;
+    readonly dryRun: string;
+    readonly scope: string;
+    readonly code: string;
+    /** Group, version, resource, subresource. */
+    readonly named: readonly string[];
+  },
+): Series {
+  const { verb, dryRun, scope, code, named } = labels;
+  const place = [...named, scope, component];
+  // Only watches run long; the others' gauge would be a series that is always 0.
+  const running = verb === 'WATCH' ? families.running.of(verb, ...place) : noGauge;
+  return {
+    total: families.total.of(verb, dryRun, ...place, code),
+    duration: families.duration.of(verb, dryRun, ...place),
+    running,
+  };
+}
+
+const noGauge: Gauge = { set: () => {}, add: () => {} };
+
+/** Paths that are told apart, as upstream tells them by the label `subresource`. */
+const plainPaths = new Set(['/healthz', '/livez', '/readyz', '/metrics', '/version']);
+const documentPaths = /^\/(api|apis|openapi)(\/|$)/;
+
+function namedParts(snapshot: CatalogueSnapshot, info: RequestInfo): readonly string[] | undefined {
+  if (!info.isResourceRequest) {
+    if (plainPaths.has(info.path)) return ['', '', '', info.path];
+    return documentPaths.test(info.path) ? ['', '', '', ''] : undefined;
+  }
+  const { group, version, resource, subresource } = info;
+  const def = snapshot.find(group, version, resource)?.def;
+  if (def === undefined) return undefined;
+  const isKnown = subresource === '' || def.subresources.some(({ name }) => name === subresource);
+  return isKnown ? [group, version, resource, subresource] : undefined;
+}
+
+const verbNames: Readonly<Record<string, string>> = {
+  get: 'GET',
+  head: 'GET',
+  list: 'LIST',
+  watch: 'WATCH',
+  create: 'POST',
+  post: 'POST',
+  update: 'PUT',
+  put: 'PUT',
+  patch: 'PATCH',
+  delete: 'DELETE',
+  deletecollection: 'DELETECOLLECTION',
+};
+
+function reportedVerb(exchange: Exchange, { verb }: RequestInfo): string {
+  if (verb === 'patch') {
+    return exchange.header('content-type')?.startsWith('application/apply-patch') === true
+      ? 'APPLY'
+      : 'PATCH';
+  }
+  return Object.hasOwn(verbNames, verb) ? (verbNames[verb] as string) : 'other';
+}
+
+function scopeOf({ isResourceRequest, verb, name, namespace }: RequestInfo): string {
+  if (!isResourceRequest) return '';
+  if (name !== '' || verb === 'create') return 'resource';
+  return namespace === '' ? 'cluster' : 'namespace';
+}

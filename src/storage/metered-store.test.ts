@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { createMemoryStore } from './memory/memory-store.ts';
+import { meteredStore, type StoreObserver } from './metered-store.ts';
+import { storeSuite } from './suite.ts';
+
+storeSuite({
+  name: 'metered memory',
+  open: async () => {
+    const store = meteredStore(createMemoryStore(), { now: () => 0, observe: () => {} });
+    return { store, dispose: () => store.close() };
+  },
+});
+
+test('each operation is told of, with its key and its time', async () => {
+  const seen: Parameters<StoreObserver>[0][] = [];
+  let time = 0;
+  const now = () => {
+    time += 1;
+    return time;
+  };
+  const store = meteredStore(createMemoryStore(), { now, observe: (one) => seen.push(one) });
+  const written = await store.put({ key: '/a/x', value: Buffer.from('1'), expect: 0 });
+  const revision = written.ok ? written.revision : 0;
+  await store.put({ key: '/a/x', value: Buffer.from('2'), expect: revision });
+  await store.get('/a/x');
+  await store.range({ prefix: '/a/' });
+  await store.range({ prefix: '/a/', revision: 99 }).catch(() => {});
+  const told = seen.map(({ operation, key, failed }) => [operation, key, failed]);
+  expect(told).toEqual([
+    ['create', '/a/x', false],
+    ['update', '/a/x', false],
+    ['get', '/a/x', false],
+    ['list', '/a/', false],
+    ['list', '/a/', true],
+  ]);
+  expect(seen.every(({ durationMs }) => durationMs > 0)).toBe(true);
+  await store.close();
+});

@@ -1,0 +1,61 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { Store } from './contract.ts';
+
+/** What a store was asked to do, under the names upstream counts by. */
+export type StoreOperation = 'get' | 'list' | 'create' | 'update' | 'delete';
+
+/** Hears of each operation: how long it took, and whether it failed (not: was refused). */
+export type StoreObserver = (operation: {
+  readonly operation: StoreOperation;
+  /** The key, or the prefix of a list. */
+  readonly key: string;
+  readonly durationMs: number;
+  readonly failed: boolean;
+}) => void;
+
+/** A store that tells `observe` of its operations and is otherwise the same. */
+export function meteredStore(
+  store: Store,
+  { now, observe }: { readonly now: () => number; readonly observe: StoreObserver },
+): Store {
+  const measured = <Result extends MaybePromise<unknown>>(
+    at: { readonly operation: StoreOperation; readonly key: string },
+    run: () => Result,
+  ): Result => {
+    const startMs = now();
+    const done = (failed: boolean) => observe({ ...at, durationMs: now() - startMs, failed });
+    let result: Result;
+    try {
+      result = run();
+    } catch (error) {
+      done(true);
+      throw error;
+    }
+    if (result instanceof Promise) {
+      result.then(
+        () => done(false),
+        () => done(true),
+      );
+    } else done(false);
+    return result;
+  };
+  return {
+    currentRevision: () => store.currentRevision(),
+    compactRevision: () => store.compactRevision(),
+    get: (key, at) => measured({ operation: 'get', key }, () => store.get(key, at)),
+    range: (request) =>
+      measured({ operation: 'list', key: request.prefix }, () => store.range(request)),
+    put: (request) => {
+      const operation = request.expect === 0 ? 'create' : 'update';
+      return measured({ operation, key: request.key }, () => store.put(request));
+    },
+    delete: (request) =>
+      measured({ operation: 'delete', key: request.key }, () => store.delete(request)),
+    watch: (request) => store.watch(request),
+    compact: (revision) => store.compact(revision),
+    ping: () => store.ping(),
+    sizeBytes: () => store.sizeBytes(),
+    backup: (path) => store.backup(path),
+    close: () => store.close(),
+  };
+}
