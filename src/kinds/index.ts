@@ -4,7 +4,10 @@ import { mutatingWebhookConfiguration } from './admissionregistration/mutating-w
 import { validatingAdmissionPolicy } from './admissionregistration/validating-admission-policy.ts';
 import { validatingAdmissionPolicyBinding } from './admissionregistration/validating-admission-policy-binding.ts';
 import { validatingWebhookConfiguration } from './admissionregistration/validating-webhook-configuration.ts';
-import { customResourceDefinition } from './apiextensions/custom-resource-definition.ts';
+import {
+  type CrdOptions,
+  customResourceDefinition,
+} from './apiextensions/custom-resource-definition.ts';
 import { controllerRevision } from './apps/controller-revision.ts';
 import { daemonSet } from './apps/daemon-set.ts';
 import { deployment } from './apps/deployment.ts';
@@ -116,7 +119,14 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   endpointSlice,
 ];
 
-/** All built-in kinds in the dialect's names. */
-export function builtinKinds(dialect: Dialect): readonly ResourceDef[] {
-  return kinds.map((kind) => kind(dialect));
+/** All built-in kinds in the dialect's names, and what definitions of custom kinds are judged with. */
+export function builtinKinds(
+  dialect: Dialect,
+  definitions: CrdOptions = {},
+): readonly ResourceDef[] {
+  return kinds.map((kind) =>
+    kind === customResourceDefinition
+      ? customResourceDefinition(dialect, definitions)
+      : kind(dialect),
+  );
 }

@@ -2,7 +2,7 @@ import { type CallExpr, type Expr, type Literal, qualifiedName, type SelectExpr 
 import { type Environment, namespacedName, typeNames } from './environment.ts';
 import { foldStep } from './folds.ts';
 import { accepts, noSuchOverload, type Overload } from './functions.ts';
-import { type Frame, outcome, putEntry, type Step } from './steps.ts';
+import { outcome, putEntry, type Step } from './steps.ts';
 import {
   CelCostError,
   CelError,

@@ -16,7 +16,7 @@ import {
  * A JSON value as its schema has it: objects by their fields, formats as what they stand for. Members
  * are made when asked for, so a rule pays only for what it reads.
  */
-export function valueOf(json: JsonValue, given: Schema): Value {
+export function jsonToValue(json: JsonValue, given: Schema): Value {
   const schema = seen(given);
   if (json === null || typeof json === 'boolean' || typeof json === 'bigint') return json;
   if (typeof json === 'number') return numberOf(json, schema);
@@ -25,7 +25,7 @@ export function valueOf(json: JsonValue, given: Schema): Value {
     const { items } = schema;
     if (items === undefined) return new List(json.map(plainValue));
     return new List(
-      json.map((item) => valueOf(item, items)),
+      json.map((item) => jsonToValue(item, items)),
       listKindOf(schema),
     );
   }
@@ -34,7 +34,7 @@ export function valueOf(json: JsonValue, given: Schema): Value {
 
 /** A value nothing is known about. */
 function plainValue(json: JsonValue): Value {
-  return valueOf(json, {});
+  return jsonToValue(json, {});
 }
 
 function numberOf(json: number, schema: Schema): Value {
@@ -100,7 +100,7 @@ class JsonMap implements MapValue {
     if (json === undefined || name === undefined) return undefined;
     if (json === null && properties !== undefined) return undefined;
     const schema = properties?.get(name)?.schema ?? additionalProperties ?? {};
-    const value = valueOf(json, schema);
+    const value = jsonToValue(json, schema);
     this.#made.set(key, value);
     return value;
   }

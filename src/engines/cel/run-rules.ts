@@ -1,0 +1,230 @@
+import { isObject, type JsonValue, member } from '../../base/json.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  required,
+} from '../../meta/field-error.ts';
+import {
+  type Correlation,
+  correlate,
+  correlateItem,
+  correlateMember,
+  isUnchanged,
+} from '../schema/correlation.ts';
+import { childPath, indexPath, keyPath } from '../schema/path.ts';
+import type { Schema } from '../schema/schema.ts';
+import { noField } from '../schema/validate-scalars.ts';
+import type { Program } from './evaluator.ts';
+import { jsonToValue } from './json-values.ts';
+import { type CompiledRule, type RuleNode, rootName, ruleNode } from './rule-nodes.ts';
+import { CelCostError, CelError, Optional, type Value } from './values.ts';
+
+/** What one rule may cost, and all the rules of an object together. */
+const ruleCostMax = 1_000_000;
+const objectCostMax = 10_000_000;
+const messageLengthMax = 5120;
+
+/** The rules of a custom kind's version, as its strategy calls them. */
+export type RunRules = (object: JsonValue, old: JsonValue | undefined) => readonly FieldError[];
+
+/**
+ * Makes the validator of a schema's rules; undefined when it has none. They are compiled when they
+ * are first needed. Rules over an unchanged value do not fail an update, unless they look at the
+ * old value (CRD-3).
+ */
+export function compileRules(schema: Schema): RunRules {
+  let node: RuleNode | undefined | 'unknown' = 'unknown';
+  return (object, old) => {
+    if (node === 'unknown') node = ruleNode(schema, rootName);
+    if (node === undefined) return [];
+    const run = new RuleRun();
+    const pair = old === undefined ? undefined : correlate({ old, value: object, schema });
+    run.validate(node, { value: object, path: '', pair, isAtomic: false });
+    return run.errors;
+  };
+}
+
+interface Place {
+  readonly value: JsonValue;
+  readonly path: string;
+  /** The value in its place before. */
+  readonly pair: Correlation | undefined;
+  /** Inside of a map that changes as a whole: the pair is only for what did not change. */
+  readonly isAtomic: boolean;
+}
+
+/** Owns the errors of one validation and what is left to spend. */
+class RuleRun {
+  readonly errors: FieldError[] = [];
+  #left = objectCostMax;
+
+  validate(node: RuleNode, place: Place): void {
+    const { value, path, pair } = place;
+    if (value === null || this.#left < 0) return;
+    if (node.rules.length > 0) this.#judge(node, place);
+    if (Array.isArray(value)) {
+      const { items } = node;
+      if (items === undefined) return;
+      value.forEach((item, index) => {
+        const at = indexPath(path, index);
+        const before = correlateItem(pair, index);
+        this.validate(items, { ...place, value: item, path: at, pair: before });
+      });
+      return;
+    }
+    if (!isObject(value)) return;
+    const isAtomic = place.isAtomic || node.schema.mapType === 'atomic';
+    for (const name of Object.keys(value)) {
+      const child = node.properties.get(name) ?? node.additional;
+      const held = member(value, name);
+      if (child === undefined || held === undefined) continue;
+      const at = child === node.additional ? keyPath(path, name) : childPath(path, name);
+      this.validate(child, { value: held, path: at, pair: correlateMember(pair, name), isAtomic });
+    }
+  }
+
+  #judge(node: RuleNode, place: Place): void {
+    const { pair } = place;
+    const hasOld = pair !== undefined && pair.old !== null && !place.isAtomic;
+    let self: Value;
+    let old: Value | undefined;
+    try {
+      self = jsonToValue(place.value, node.self);
+      old = hasOld ? jsonToValue(pair.old, node.self) : undefined;
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      this.errors.push(invalid(nameOf(place.path), typeOf(node), error.message));
+      return;
+    }
+    for (const rule of node.rules) {
+      const isOptional = rule.rule.optionalOldSelf === true;
+      if (rule.usesOldSelf && old === undefined && !isOptional) continue;
+      const before = isOptional ? new Optional(old) : (old ?? null);
+      const error = this.#run(
+        rule,
+        new Map([
+          ['self', self],
+          ['oldSelf', before],
+        ]),
+        {
+          node,
+          path: place.path,
+        },
+      );
+      if (error === undefined) continue;
+      const isOld = !rule.usesOldSelf && pair !== undefined && isUnchanged(pair);
+      if (!isOld) this.errors.push(error);
+      if (this.#left < 0) return;
+    }
+  }
+
+  #run(
+    rule: CompiledRule,
+    variables: ReadonlyMap<string, Value>,
+    at: { node: RuleNode; path: string },
+  ): FieldError | undefined {
+    const field = nameOf(at.path);
+    const type = typeOf(at.node);
+    try {
+      if (this.#evaluate(rule.program, variables) === true) return undefined;
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      return invalid(field, type, failure(error, rule));
+    }
+    const detail = this.#message(rule, variables);
+    const target = fieldPathOf(at.path, rule.rule.fieldPath, at.node.schema);
+    return errorOf(rule, { field: target, type, detail });
+  }
+
+  #evaluate(program: Program, variables: ReadonlyMap<string, Value>): Value {
+    try {
+      const { value, cost } = program.run(variables, Math.min(ruleCostMax, this.#left));
+      this.#left -= cost;
+      return value;
+    } catch (error) {
+      if (error instanceof CelCostError) this.#left = -1;
+      throw error;
+    }
+  }
+
+  #message(rule: CompiledRule, variables: ReadonlyMap<string, Value>): string {
+    const made =
+      rule.message === undefined ? undefined : this.#madeMessage(rule.message, variables);
+    if (made !== undefined) return made;
+    const message = (rule.rule.message ?? '').trim();
+    return message === '' ? `failed rule: ${rule.rule.rule.trim()}` : message;
+  }
+
+  /** A message that fails, or cannot be shown on one line, gives way to the fixed one. */
+  #madeMessage(program: Program, variables: ReadonlyMap<string, Value>): string | undefined {
+    try {
+      const value = this.#evaluate(program, variables);
+      if (typeof value !== 'string') return undefined;
+      const message = value.trim();
+      const isShown = message !== '' && message.length <= messageLengthMax;
+      return isShown && !/[\n\r]/.test(message) ? message : undefined;
+    } catch (error) {
+      if (error instanceof CelError) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** Go prints the path of the whole object as `<nil>`. */
+function nameOf(path: string): string {
+  return path === '' ? noField : path;
+}
+
+function typeOf({ schema }: RuleNode): string {
+  return schema.type ?? '';
+}
+
+function failure(error: CelError, { rule }: CompiledRule): string {
+  const message = (rule.message ?? '').trim();
+  const shown = message === '' ? rule.rule.trim() : message;
+  if (error.message.startsWith('no such overload')) {
+    const why = 'call arguments did not match a supported operator, function or macro signature';
+    return `'${error.message}': ${why} for rule: ${shown}`;
+  }
+  if (error instanceof CelCostError) {
+    const why = 'no further validation rules will be run due to call cost exceeds limit for rule';
+    return `'${error.message}': ${why}: ${shown}`;
+  }
+  return `${error.message} evaluating rule: ${shown}`;
+}
+
+function errorOf(
+  { rule }: CompiledRule,
+  at: { field: string; type: string; detail: string },
+): FieldError {
+  switch (rule.reason) {
+    case 'FieldValueForbidden':
+      return forbiddenField(at.field, at.detail);
+    case 'FieldValueRequired':
+      return required(at.field, at.detail);
+    case 'FieldValueDuplicate':
+      return duplicate(at.field, at.type);
+    default:
+      return invalid(at.field, at.type, at.detail);
+  }
+}
+
+/** The field a rule complains of: its own, or the one its `fieldPath` leads to. */
+function fieldPathOf(path: string, fieldPath: string | undefined, from: Schema): string {
+  let field = path;
+  let schema: Schema | undefined = from;
+  for (const [, dotted, quoted] of (fieldPath ?? '').matchAll(
+    /\.([^.[\]]+)|\['((?:[^'\\]|\\.)*)'\]/g,
+  )) {
+    const name = dotted ?? (quoted ?? '').replace(/\\(.)/g, '$1');
+    const property: Schema | undefined = schema?.properties?.get(name)?.schema;
+    field =
+      property === undefined && schema?.additionalProperties !== undefined
+        ? keyPath(field, name)
+        : childPath(field, name);
+    schema = property ?? schema?.additionalProperties;
+  }
+  return nameOf(field);
+}

@@ -1,0 +1,51 @@
+import type { AdmissionPlugin } from '../admission/chain.ts';
+import type { RuleCompiler } from '../catalogue/crd-strategy.ts';
+import type { RuleChecker } from '../kinds/apiextensions/crd-validation.ts';
+
+interface Engine {
+  readonly checkRules: RuleChecker;
+  readonly compileRules: RuleCompiler;
+}
+
+/** Code, not state: one for all servers of the process. */
+let loaded: Engine | undefined;
+let loading: Promise<void> | undefined;
+
+async function load(): Promise<void> {
+  const [{ checkRules }, { compileRules }] = await Promise.all([
+    import('../engines/cel/check-rules.ts'),
+    import('../engines/cel/run-rules.ts'),
+  ]);
+  loaded = { checkRules, compileRules };
+}
+
+function engine(): Engine {
+  if (loaded === undefined) throw new Error('rules are judged before their engine is loaded');
+  return loaded;
+}
+
+/**
+ * Loads the engine of CEL rules before the first write that needs it, so that a start does not wait
+ * for it: validation itself cannot wait.
+ */
+export const ruleEngineLoader: AdmissionPlugin = {
+  name: 'RuleEngineLoader',
+  mutate: ({ target: { def } }) => {
+    if (loaded !== undefined) return undefined;
+    if (def.custom === undefined && def.kind !== 'CustomResourceDefinition') return undefined;
+    loading ??= load();
+    return loading;
+  },
+};
+
+/** Judges the rules of a definition. */
+export const checkRules: RuleChecker = (at) => engine().checkRules(at);
+
+/** Makes the validator of a version's rules, once it is needed. */
+export const compileRules: RuleCompiler = (schema) => {
+  let run: ReturnType<RuleCompiler>;
+  return (object, old) => {
+    run ??= engine().compileRules(schema);
+    return run?.(object, old) ?? [];
+  };
+};
