@@ -253,8 +253,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     expect(await kubectl('auth', 'can-i', 'create', 'pods')).toBe('yes');
   });
 
-  // Impersonation is not there yet: until it is, the answer is the administrator's own.
-  test.fails('CLIENT-2: auth can-i --as', async () => {
+  test('CLIENT-2: auth can-i --as', async () => {
     const other = await begin(['auth', 'can-i', 'create', 'pods', '--as=nobody']).done;
     expect(other).toMatchObject({ code: 1, stdout: 'no\n' });
   });

@@ -1,5 +1,7 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually, freshNamespace, startTestServer, type TestServer } from './harness.ts';
+import { temporaryFile } from './token-users.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -81,5 +83,77 @@ describe('the server’s CA in every namespace', () => {
     });
     await server.remove(path);
     expect((await present(path)).data).toEqual(ca);
+  });
+});
+
+describe('keys', () => {
+  const keyOf = (type: 'rsa' | 'ec') => {
+    const { privateKey, publicKey } =
+      type === 'rsa'
+        ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+        : generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    return {
+      private: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+      public: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+    };
+  };
+  const review = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenReview' };
+  const reviews = '/apis/authentication.svc.io/v1/tokenreviews';
+
+  /** A token of a server that signs with the key, and its account's uid. */
+  async function tokenFrom(signing: string, more: object = {}) {
+    const file = temporaryFile('sa.key', signing);
+    const other = await startTestServer({
+      serviceAccounts: { signingKeyFile: file.path, lookup: 'off', ...more },
+    });
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
+    const at = '/api/v1/namespaces/default/serviceaccounts';
+    expect((await other.post(at, account)).status).toBe(201);
+    const request = { apiVersion: review.apiVersion, kind: 'TokenRequest', spec: {} };
+    const answer = await other.post(`${at}/robot/token`, request);
+    await other.stop();
+    file.remove();
+    return answer.body.status.token as string;
+  }
+
+  test('AUTHN-6: RSA and ECDSA keys, several in a file and several files', async () => {
+    const [rsa, ec, stranger] = [keyOf('rsa'), keyOf('ec'), keyOf('ec')];
+    const one = temporaryFile('one.pub', `${keyOf('rsa').public}\n${rsa.public}`);
+    const two = temporaryFile('two.key', ec.private);
+    const verifier = await startTestServer({
+      serviceAccounts: { keyFiles: [one.path, two.path], lookup: 'off' },
+    });
+    const authenticated = async (signing: string, more?: object) => {
+      const token = await tokenFrom(signing, more);
+      const answer = await verifier.post(reviews, { ...review, spec: { token } });
+      return answer.body.status.authenticated === true;
+    };
+    expect(await authenticated(rsa.private)).toBe(true);
+    expect(await authenticated(ec.private)).toBe(true);
+    expect(await authenticated(stranger.private)).toBe(false);
+    expect(await authenticated(ec.private, { issuer: 'https://other' })).toBe(false);
+    await verifier.stop();
+    one.remove();
+    two.remove();
+  });
+
+  test('AUTHN-6: every accepted issuer counts; lookup refuses accounts that are gone', async () => {
+    const ec = keyOf('ec');
+    const file = temporaryFile('ec.key', ec.private);
+    const accounts = {
+      keyFiles: [file.path],
+      issuer: 'https://new',
+      acceptedIssuers: ['https://new', 'https://old'],
+    };
+    const token = await tokenFrom(ec.private, { issuer: 'https://old' });
+    const ask = async (lookup: 'off' | 'required') => {
+      const verifier = await startTestServer({ serviceAccounts: { ...accounts, lookup } });
+      const answer = await verifier.post(reviews, { ...review, spec: { token } });
+      await verifier.stop();
+      return answer.body.status;
+    };
+    expect((await ask('off')).authenticated).toBe(true);
+    expect((await ask('required')).error).toContain('has been invalidated');
+    file.remove();
   });
 });

@@ -2,7 +2,7 @@ import type { Authorization } from '../authz/authorization.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
 import type { ReviewPort } from '../endpoints/review-port.ts';
 
-/** What of authorization, and for reviews of authentication, is asked behind a request's own gate: by the registry, by reviews. */
+/** What the registry and reviews ask of authorization, and of authentication, behind the gates. */
 export interface AuthorizationSlot extends EscalationPort, Authorization, ReviewPort {
   /** Called once, when the gates exist. */
   fill(

@@ -51,6 +51,8 @@ export interface ServerConfig {
   /** Absent: a key and issuer of the server's own. */
   readonly serviceAccounts?: {
     readonly issuer?: string;
+    /** Issuers whose tokens are accepted; `issuer` alone when absent. */
+    readonly acceptedIssuers?: readonly string[];
     readonly audiences?: readonly string[];
     /** PEM files of keys that verify tokens, besides the signing key. */
     readonly keyFiles?: readonly string[];

@@ -1,5 +1,6 @@
 import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
+import { identityFlags } from './identity-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
 
 /**
@@ -152,6 +153,7 @@ export const serverFlags = {
     default: '1h0m0s',
     help: 'How long Events are kept after their last write. 0 keeps them.',
   },
+  ...identityFlags,
   'anonymous-auth': {
     group: 'Authentication',
     type: 'bool',

@@ -95,9 +95,9 @@ function authenticators(options: {
 function secretFinder({ dialect, api }: { readonly dialect: Dialect; readonly api: Api }) {
   const namespace = dialect.systemNamespace('system');
   return async (name: string): Promise<ApiObject | undefined> => {
-    const found = api.catalogue.snapshot().find('', 'v1', 'secrets');
-    if (found === undefined) return undefined;
-    const secrets = api.registry.caches.of(found.def);
+    const def = api.catalogue.snapshot().builtin('', 'secrets');
+    if (def === undefined) return undefined;
+    const secrets = api.registry.caches.of(def);
     const entry = await secrets.get(objectKey(namespace, name), undefined);
     return entry === undefined ? undefined : decodeEntry(entry);
   };

@@ -23,9 +23,9 @@ export function startIdentityControllers(options: {
   const { registry } = api;
   const runs = controllerSelection(config.controllers ?? ['*']);
   const core = (resource: string) => {
-    const found = api.catalogue.snapshot().find('', 'v1', resource);
-    if (found === undefined) throw new Error(`the catalogue has no ${resource}`);
-    return found.def;
+    const def = api.catalogue.snapshot().builtin('', resource);
+    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+    return def;
   };
   const inside = (controller: string) => createInside({ registry, controller });
   const tools = { namespaces: core('namespaces'), caches: registry.caches, clock, logger };
@@ -79,10 +79,10 @@ function openClusterInfo(options: {
   const controller = 'bootstrap-signer';
   const inside = createInside({ registry: api.registry, controller, groups: ['system:masters'] });
   const create = async (resource: string, kind: string, more: JsonObject) => {
-    const found = api.catalogue.snapshot().find(group, 'v1', resource);
-    if (found === undefined) throw new Error(`the catalogue has no ${resource}`);
+    const def = api.catalogue.snapshot().builtin(group, resource);
+    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
     const object = { apiVersion: `${group}/v1`, kind, metadata: { name, namespace }, ...more };
-    await inside.create({ def: found.def, namespace, name }, object);
+    await inside.create({ def, namespace, name }, object);
   };
   const rule = { verbs: ['get'], apiGroups: [''], resources: ['configmaps'] };
   const created = Promise.all([

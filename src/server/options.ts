@@ -5,6 +5,7 @@ import type { AuthorizationMode, ServerConfig } from './config.ts';
 import { readFeatureGates } from './feature-gates.ts';
 import { FlagError, type FlagValues, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
+import { identityOptions } from './identity-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
 import { apiRelease } from './version.ts';
 
@@ -58,7 +59,9 @@ function configOf(
 ): Omit<ServerOptions['config'], 'compressResponses' | 'cborServed'> {
   const advertised = values['advertise-address'];
   const modes = authorizationModes(values['authorization-mode']);
+  const identity = identityOptions(values);
   return {
+    ...identity,
     dialect: oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames }),
     listen: listenOf(values),
     ...(advertised === '' ? {} : { advertiseAddress: advertised }),
@@ -70,6 +73,7 @@ function configOf(
       anonymous: values['anonymous-auth'] && !modes.includes('AlwaysAllow'),
       ...(values['token-auth-file'] === '' ? {} : { tokenFile: values['token-auth-file'] }),
       ...(values['client-ca-file'] === '' ? {} : { clientCaFile: values['client-ca-file'] }),
+      ...identity.authentication,
     },
     authorizationModes: modes,
     limits: limitsOf(values),

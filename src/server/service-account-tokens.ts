@@ -33,7 +33,7 @@ export function createServiceAccountTokens(options: {
 }): ServiceAccountTokens {
   const { config, dialect, catalogue, caches } = options;
   const { clock } = config;
-  const { issuer, audiences, lookup } = accountSettings(config, dialect);
+  const { issuer, issuers, audiences, lookup } = accountSettings(config, dialect);
   const signing = signingKey(config);
   const keys = [signing, ...verificationKeys(config)];
   const { labelDomain } = dialect;
@@ -64,7 +64,7 @@ export function createServiceAccountTokens(options: {
     },
     authenticator: createServiceAccountAuthenticator({
       keys,
-      issuers: [issuer],
+      issuers,
       audiences,
       labelDomain,
       lookup,
@@ -85,9 +85,11 @@ export function createServiceAccountTokens(options: {
 export function accountSettings(config: ServerConfig, dialect: Dialect) {
   const { serviceAccounts } = config;
   const issuer = serviceAccounts?.issuer ?? `https://${dialect.productName}.default.svc`;
+  const issuers = serviceAccounts?.acceptedIssuers ?? [issuer];
   return {
     issuer,
-    audiences: serviceAccounts?.audiences ?? [issuer],
+    issuers,
+    audiences: serviceAccounts?.audiences ?? issuers,
     lookup: serviceAccounts?.lookup ?? ('required' as const),
   };
 }
@@ -98,13 +100,16 @@ function verificationKeys(config: ServerConfig): readonly TokenKey[] {
 }
 
 function pemBlocks(text: string): readonly string[] {
-  return text.match(/-----BEGIN [^-]+-----[\s\S]+?-----END [^-]+-----/g) ?? [];
+  const blocks = text.match(/-----BEGIN [^-]+-----[\s\S]+?-----END [^-]+-----/g) ?? [];
+  // Some programs write the curve ahead of its key.
+  return blocks.filter((block) => !block.startsWith('-----BEGIN EC PARAMETERS'));
 }
 
 function signingKey(config: ServerConfig): SigningKey {
   const given = config.serviceAccounts?.signingKeyFile;
-  if (given !== undefined) return readSigningKey(readFileSync(given, 'utf8'));
+  if (given !== undefined) return readSigningKey(lastBlock(readFileSync(given, 'utf8')));
   const { tls } = config.listen;
+  if (tls !== 'plaintext' && 'keyFile' in tls) return servingKey(tls.keyFile);
   if (tls === 'plaintext' || !('certDir' in tls)) return readSigningKey(newKeyPem());
   const path = join(tls.certDir, 'sa.key');
   try {
@@ -114,6 +119,19 @@ function signingKey(config: ServerConfig): SigningKey {
     writeFileAtomically({ path, text: pem, mode: 0o600 });
     return readSigningKey(pem);
   }
+}
+
+/** The serving key signs too where none is given for it, unless tokens cannot be signed with it. */
+function servingKey(file: string): SigningKey {
+  try {
+    return readSigningKey(lastBlock(readFileSync(file, 'utf8')));
+  } catch {
+    return readSigningKey(newKeyPem());
+  }
+}
+
+function lastBlock(text: string): string {
+  return pemBlocks(text).at(-1) ?? text;
 }
 
 function newKeyPem(): string {

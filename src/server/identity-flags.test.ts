@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import { type ControllerName, controllerSelection } from './controller-selection.ts';
+import { readOptions } from './options.ts';
+
+function configOf(...args: string[]) {
+  const outcome = readOptions(args);
+  if (outcome.kind !== 'options') throw new Error(outcome.kind);
+  return outcome.options.config;
+}
+
+describe('flags of identity', () => {
+  test('AUTHN-6: those of service accounts', () => {
+    expect(configOf().serviceAccounts).toEqual({ keyFiles: [], lookup: 'required' });
+    const key = import.meta.filename;
+    const config = configOf(
+      '--service-account-issuer=https://a',
+      '--service-account-issuer=https://b',
+      '--api-audiences=x,y',
+      '--service-account-lookup=false',
+      `--service-account-key-file=${key}`,
+      `--service-account-signing-key-file=${key}`,
+    );
+    expect(config.serviceAccounts).toEqual({
+      issuer: 'https://a',
+      acceptedIssuers: ['https://a', 'https://b'],
+      audiences: ['x', 'y'],
+      keyFiles: [key],
+      signingKeyFile: key,
+      lookup: 'off',
+    });
+    expect(() => configOf('--service-account-key-file=/nowhere')).toThrow('"/nowhere" does not');
+  });
+
+  test('AUTHN-9: those of the authenticating proxy', () => {
+    expect(configOf().authentication.requestHeader).toBeUndefined();
+    const { requestHeader } = configOf(
+      '--requestheader-client-ca-file=ca.crt',
+      '--requestheader-allowed-names=front',
+      '--requestheader-username-headers=X-Remote-User,X-User',
+      '--requestheader-group-headers=X-Remote-Group',
+      '--requestheader-extra-headers-prefix=X-Remote-Extra-',
+    ).authentication;
+    expect(requestHeader).toEqual({
+      clientCaFile: 'ca.crt',
+      allowedNames: ['front'],
+      usernameHeaders: ['X-Remote-User', 'X-User'],
+      groupHeaders: ['X-Remote-Group'],
+      extraHeaderPrefixes: ['X-Remote-Extra-'],
+    });
+  });
+
+  test('AUTHN-4: bootstrap tokens are off; an unknown controller stops the start', () => {
+    expect(configOf().authentication.bootstrapTokens).toBe('off');
+    expect(configOf('--enable-bootstrap-token-auth').authentication.bootstrapTokens).toBe('on');
+    expect(configOf().controllers).toEqual(['*']);
+    expect(() => configOf('--controllers=*,-nothing')).toThrow(
+      '"nothing" is not in the list of known controllers',
+    );
+  });
+});
+
+const [accounts, cleaner]: ControllerName[] = [
+  'serviceaccount-controller',
+  'token-cleaner-controller',
+];
+
+test.each([
+  [['*'], true, false],
+  [['*', 'tokencleaner'], true, true],
+  [['*', 'token-cleaner-controller'], true, true],
+  [['*', '-serviceaccount'], false, false],
+  [['-serviceaccount', '*'], false, false],
+  [['tokencleaner'], false, true],
+  [['tokencleaner', '-tokencleaner'], false, true],
+  [[], false, false],
+])('AUTHN-4: --controllers %j', (items, runsAccounts, runsCleaner) => {
+  const runs = controllerSelection(items);
+  expect(accounts && runs(accounts)).toBe(runsAccounts);
+  expect(cleaner && runs(cleaner)).toBe(runsCleaner);
+});

@@ -1,0 +1,146 @@
+import { existsSync } from 'node:fs';
+import type { ServerConfig } from './config.ts';
+import { controllerNames, unknownController } from './controller-selection.ts';
+import { FlagError, type FlagTable, type FlagValues } from './flags.ts';
+
+/** Flags of accounts, bootstrap tokens and the authenticating proxy, part of `serverFlags`. */
+export const identityFlags = {
+  'service-account-key-file': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'PEM files of RSA or ECDSA private or public keys that verify service account tokens, besides the signing key; a file may hold several. The key of --tls-private-key-file when none are given.',
+  },
+  'service-account-signing-key-file': {
+    group: 'Authentication',
+    type: 'string',
+    default: '',
+    help: 'PEM file of the private key that signs service account tokens. A key of the server’s own when empty.',
+  },
+  'service-account-issuer': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Issuers of service account tokens: the first stands in new ones, all are accepted.',
+  },
+  'service-account-lookup': {
+    group: 'Authentication',
+    type: 'bool',
+    default: 'true',
+    help: 'Accept a service account token only while its account, and what it is bound to, exist.',
+  },
+  'api-audiences': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Audiences of this server, one of which a token must be for. The issuers when empty.',
+  },
+  'enable-bootstrap-token-auth': {
+    group: 'Authentication',
+    type: 'bool',
+    default: 'false',
+    help: 'Accept the tokens of bootstrap-token Secrets in the system namespace.',
+  },
+  'requestheader-client-ca-file': {
+    group: 'Authentication',
+    type: 'string',
+    default: '',
+    help: 'File of the CAs of authenticating proxies, whose headers name the user.',
+  },
+  'requestheader-allowed-names': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Common names that a proxy’s client certificate may have. Any when empty.',
+  },
+  'requestheader-username-headers': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Headers that name the user, asked in order; X-Remote-User is common.',
+  },
+  'requestheader-group-headers': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Headers that name groups; X-Remote-Group is common.',
+  },
+  'requestheader-extra-headers-prefix': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    help: 'Prefixes of headers with more about the user; X-Remote-Extra- is common.',
+  },
+  controllers: {
+    group: 'Controllers',
+    type: 'list',
+    default: '*',
+    help: `Controllers to run: * is all that run by default, name or -name is that one or all but it. Known are ${controllerNames.join(', ')}; the last two do not run by default.`,
+  },
+} as const satisfies FlagTable;
+
+type Values = FlagValues<typeof identityFlags>;
+
+type IdentityConfig = Required<Pick<ServerConfig, 'serviceAccounts' | 'controllers'>> & {
+  readonly authentication: Pick<
+    ServerConfig['authentication'],
+    'bootstrapTokens' | 'requestHeader'
+  >;
+};
+
+/** What the flags come to. Throws FlagError for a controller nobody knows and bad names. */
+export function identityOptions(values: Values): IdentityConfig {
+  const stranger = unknownController(values.controllers);
+  if (stranger !== undefined) {
+    const name = JSON.stringify(stranger.replace(/^-/, ''));
+    throw new FlagError(`--controllers: ${name} is not in the list of known controllers`);
+  }
+  return {
+    controllers: values.controllers,
+    serviceAccounts: accountsOf(values),
+    authentication: {
+      bootstrapTokens: values['enable-bootstrap-token-auth'] ? 'on' : 'off',
+      ...requestHeaderOf(values),
+    },
+  };
+}
+
+function accountsOf(values: Values): NonNullable<ServerConfig['serviceAccounts']> {
+  const issuers = values['service-account-issuer'];
+  const [issuer] = issuers;
+  const audiences = values['api-audiences'];
+  const signingKeyFile = values['service-account-signing-key-file'];
+  const keyFiles = values['service-account-key-file'];
+  for (const file of [...keyFiles, signingKeyFile]) {
+    if (file !== '' && !existsSync(file)) {
+      throw new FlagError(`service account key file ${JSON.stringify(file)} does not exist`);
+    }
+  }
+  return {
+    ...(issuer === undefined ? {} : { issuer, acceptedIssuers: issuers }),
+    ...(audiences.length > 0 ? { audiences } : {}),
+    keyFiles,
+    ...(signingKeyFile === '' ? {} : { signingKeyFile }),
+    lookup: values['service-account-lookup'] ? 'required' : 'off',
+  };
+}
+
+function requestHeaderOf(values: Values): Pick<ServerConfig['authentication'], 'requestHeader'> {
+  const names = ['username-headers', 'group-headers', 'extra-headers-prefix'] as const;
+  for (const name of names) {
+    if (values[`requestheader-${name}`].some((header) => header.trim() === '')) {
+      throw new FlagError(`--requestheader-${name} holds an empty name`);
+    }
+  }
+  const clientCaFile = values['requestheader-client-ca-file'];
+  if (clientCaFile === '') return {};
+  return {
+    requestHeader: {
+      clientCaFile,
+      allowedNames: values['requestheader-allowed-names'],
+      usernameHeaders: values['requestheader-username-headers'],
+      groupHeaders: values['requestheader-group-headers'],
+      extraHeaderPrefixes: values['requestheader-extra-headers-prefix'],
+    },
+  };
+}
