@@ -45,22 +45,26 @@ export function createRequestMetrics(options: {
 }): RequestMetrics {
   const { now } = options;
   const families = createFamilies(options.registry);
-  const known = new Map<string, Series>();
+  const root = createNode();
   const seriesOf = (exchange: Exchange, info: RequestInfo): Series | undefined => {
-    const verb = reportedVerb(exchange, info);
-    const { group, version, resource, subresource } = info;
     const code = exchange.answeredStatus;
-    const dryRun = info.query.size > 0 && info.query.get('dryRun') === 'All' ? 'All' : '';
+    if (code === undefined) return undefined;
+    const verb = reportedVerb(exchange, info);
     const scope = scopeOf(info);
-    const place = info.isResourceRequest ? subresource : info.path;
-    const key = `${verb} ${code} ${group}/${version}/${resource}/${place} ${scope} ${dryRun}`;
-    let series = known.get(key);
-    if (series === undefined) {
-      const named = namedParts(options.snapshot(), info);
-      if (named === undefined || code === undefined) return undefined;
-      series = createSeries(families, { verb, dryRun, scope, named, code: String(code) });
-      known.set(key, series);
-    }
+    const isDryRun = info.query.size > 0 && info.query.get('dryRun') === 'All';
+    const { group, version, resource } = info;
+    const place = placeOf(info);
+    if (place === undefined) return undefined;
+    const rest = restKey({ verb, scope, code, isDryRun });
+    const groupNode = root.children.get(group);
+    const node = groupNode?.children.get(resource)?.children.get(version)?.children.get(place);
+    const known = node?.series.get(rest);
+    if (known !== undefined) return known;
+    const named = namedParts(options.snapshot(), { info, place });
+    if (named === undefined) return undefined;
+    const dryRun = isDryRun ? 'All' : '';
+    const series = createSeries(families, { verb, dryRun, scope, named, code: String(code) });
+    nodeAt(root, [group, resource, version, place]).series.set(rest, series);
     return series;
   };
   return {
@@ -87,6 +91,41 @@ export function createRequestMetrics(options: {
       families.deprecated.of(group, version.version, resource, subresource, release).set(1);
     },
   };
+}
+
+/**
+ * Series by group, then resource, version, and subresource or path, then by a number for the rest:
+ * a few looks at short names cost less than making one long key for each request.
+ */
+interface Node {
+  readonly children: Map<string, Node>;
+  readonly series: Map<number, Series>;
+}
+
+function createNode(): Node {
+  return { children: new Map(), series: new Map() };
+}
+
+function nodeAt(root: Node, names: readonly string[]): Node {
+  let node = root;
+  for (const name of names) {
+    const child = node.children.get(name) ?? createNode();
+    node.children.set(name, child);
+    node = child;
+  }
+  return node;
+}
+
+const scopes = ['', 'cluster', 'namespace', 'resource'];
+
+function restKey(of: {
+  readonly verb: string;
+  readonly scope: string;
+  readonly code: number;
+  readonly isDryRun: boolean;
+}): number {
+  const kind = (verbIndex.get(of.verb) ?? 0) * scopes.length + scopes.indexOf(of.scope);
+  return (kind * 2 + Number(of.isDryRun)) * 1000 + of.code;
 }
 
 interface Series {
@@ -159,31 +198,41 @@ const noGauge: Gauge = { set: () => {}, add: () => {} };
 const plainPaths = new Set(['/healthz', '/livez', '/readyz', '/metrics', '/version']);
 const documentPaths = /^\/(api|apis|openapi)(\/|$)/;
 
-function namedParts(snapshot: CatalogueSnapshot, info: RequestInfo): readonly string[] | undefined {
-  if (!info.isResourceRequest) {
-    if (plainPaths.has(info.path)) return ['', '', '', info.path];
-    return documentPaths.test(info.path) ? ['', '', '', ''] : undefined;
-  }
-  const { group, version, resource, subresource } = info;
-  const def = snapshot.find(group, version, resource)?.def;
-  if (def === undefined) return undefined;
-  const isKnown = subresource === '' || def.subresources.some(({ name }) => name === subresource);
-  return isKnown ? [group, version, resource, subresource] : undefined;
+/** Sub-resource or path; a client's own paths are none, and all documents of the API are one. */
+function placeOf({ isResourceRequest, subresource, path }: RequestInfo): string | undefined {
+  if (isResourceRequest) return subresource;
+  if (plainPaths.has(path)) return path;
+  return documentPaths.test(path) ? '' : undefined;
 }
 
-const verbNames: Readonly<Record<string, string>> = {
-  get: 'GET',
-  head: 'GET',
-  list: 'LIST',
-  watch: 'WATCH',
-  create: 'POST',
-  post: 'POST',
-  update: 'PUT',
-  put: 'PUT',
-  patch: 'PATCH',
-  delete: 'DELETE',
-  deletecollection: 'DELETECOLLECTION',
-};
+function namedParts(
+  snapshot: CatalogueSnapshot,
+  { info, place }: { readonly info: RequestInfo; readonly place: string },
+): readonly string[] | undefined {
+  const { group, version, resource, isResourceRequest } = info;
+  if (!isResourceRequest) return ['', '', '', place];
+  const def = snapshot.find(group, version, resource)?.def;
+  if (def === undefined) return undefined;
+  const isKnown = place === '' || def.subresources.some(({ name }) => name === place);
+  return isKnown ? [group, version, resource, place] : undefined;
+}
+
+const verbNames: ReadonlyMap<string, string> = new Map([
+  ['get', 'GET'],
+  ['head', 'GET'],
+  ['list', 'LIST'],
+  ['watch', 'WATCH'],
+  ['create', 'POST'],
+  ['post', 'POST'],
+  ['update', 'PUT'],
+  ['put', 'PUT'],
+  ['patch', 'PATCH'],
+  ['delete', 'DELETE'],
+  ['deletecollection', 'DELETECOLLECTION'],
+]);
+const verbIndex: ReadonlyMap<string, number> = new Map(
+  ['other', 'APPLY', ...verbNames.values()].map((verb, index) => [verb, index]),
+);
 
 function reportedVerb(exchange: Exchange, { verb }: RequestInfo): string {
   if (verb === 'patch') {
@@ -191,7 +240,7 @@ function reportedVerb(exchange: Exchange, { verb }: RequestInfo): string {
       ? 'APPLY'
       : 'PATCH';
   }
-  return Object.hasOwn(verbNames, verb) ? (verbNames[verb] as string) : 'other';
+  return verbNames.get(verb) ?? 'other';
 }
 
 function scopeOf({ isResourceRequest, verb, name, namespace }: RequestInfo): string {
