@@ -38,9 +38,10 @@ function placeErrors(place: SchemaPlace, rules: readonly CelRule[]): readonly Fi
     const path = rulePath(place.path, index);
     const made = compileRule(rule, type);
     if ('problems' in made) {
-      return made.problems.map(({ member, detail }) =>
+      const problems = made.problems.map(({ member, detail }) =>
         invalid(childPath(path, member), { ...rule } as JsonObject, detail),
       );
+      return [...problems, ...oldSelfErrors({ rule, place, path, usesOldSelf: false })];
     }
     return oldSelfErrors({ rule, place, path, usesOldSelf: made.usesOldSelf });
   });

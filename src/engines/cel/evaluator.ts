@@ -2,7 +2,7 @@ import { type CallExpr, type Expr, type Literal, qualifiedName, type SelectExpr 
 import { type Environment, namespacedName, typeNames } from './environment.ts';
 import { foldStep } from './folds.ts';
 import { accepts, noSuchOverload, type Overload } from './functions.ts';
-import { outcome, putEntry, type Step } from './steps.ts';
+import { outcome, type Step, setEntry } from './steps.ts';
 import {
   CelCostError,
   CelError,
@@ -185,7 +185,7 @@ export class Compiler {
         const key = step.key(frame);
         const given = step.value(frame);
         const value = step.optional ? optionalOf(given).value : given;
-        if (value !== undefined) putEntry(entries, key, value);
+        if (value !== undefined) setEntry(entries, key, value);
       }
       return new EntryMap(entries);
     };
@@ -198,7 +198,9 @@ function optionalOf(value: Value): Optional {
 }
 
 function refuseQualifier(name: string, args: readonly Expr[]): void {
-  const index = args[1];
+  const given = args[1];
+  const isDyn = given?.kind === 'call' && given.name === 'dyn' && given.target === undefined;
+  const index = isDyn ? given.args[0] : given;
   if (name !== '_[_]' || index?.kind !== 'const') return;
   if (index.value === null) throw new CelError('invalid qualifier type: types.Null');
   if (index.value instanceof Uint8Array) {
@@ -254,8 +256,10 @@ function selectField(operand: Value, field: string): Value {
 
 function optionalField(operand: Value, field: string): Value {
   if (!(operand instanceof Optional)) return new Optional(mapOf(operand).get(field));
-  if (operand.value === undefined) return operand;
-  return new Optional(mapOf(operand.value).get(field));
+  const { value } = operand;
+  if (value === undefined) return operand;
+  // What has no members has not this one either.
+  return new Optional(isMapValue(value) ? value.get(field) : undefined);
 }
 
 function hasField(operand: Value, field: string): Value {

@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonValue, member } from '../../base/json.ts';
 import type { Schema } from '../schema/schema.ts';
-import { parseDuration, parseTimestamp } from './library/time-text.ts';
+import { parseDuration, parseTimestamp, zoneOf } from './library/time-text.ts';
 import { escapeName, seen } from './schema-types.ts';
 import {
   CelError,
@@ -53,7 +53,7 @@ function textOf(json: string, { format, type }: Schema): Value {
   if (format !== 'date' && format !== 'date-time') return json;
   const nanos = parseTimestamp(format === 'date' ? `${json}T00:00:00Z` : json);
   if (nanos === undefined) throw new CelError(`Invalid ${format} formatted string ${json}`);
-  return new Timestamp(nanos);
+  return new Timestamp(nanos, zoneOf(json));
 }
 
 function listKindOf({ listType, listMapKeys }: Schema): ListKind | undefined {
@@ -95,7 +95,7 @@ class JsonMap implements MapValue {
     const made = this.#made.get(key);
     if (made !== undefined) return made;
     const { properties, additionalProperties } = this.#schema;
-    const name = properties === undefined ? key : membersOf(this.#schema).get(key);
+    const name = properties === undefined ? key : this.#nameOf(key);
     const json = name === undefined ? undefined : member(this.#json, name);
     if (json === undefined || name === undefined) return undefined;
     if (json === null && properties !== undefined) return undefined;
@@ -109,7 +109,19 @@ class JsonMap implements MapValue {
     if (this.#schema.properties === undefined) {
       return Object.keys(this.#json).filter((name) => this.#json[name] !== undefined);
     }
-    return [...membersOf(this.#schema).keys()].filter((name) => this.get(name) !== undefined);
+    const known = [...membersOf(this.#schema).keys()];
+    return [...known, ...this.#unknown()].filter((name) => this.get(name) !== undefined);
+  }
+
+  #nameOf(key: string): string | undefined {
+    return membersOf(this.#schema).get(key) ?? (this.#unknown().includes(key) ? key : undefined);
+  }
+
+  /** What no schema names cannot be reached by rules, but counts where objects are compared. */
+  #unknown(): readonly string[] {
+    const { properties, preserveUnknownFields } = this.#schema;
+    if (preserveUnknownFields !== true) return [];
+    return Object.keys(this.#json).filter((name) => properties?.has(name) !== true);
   }
 
   get size(): number {

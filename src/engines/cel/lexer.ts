@@ -19,7 +19,7 @@ export class LexError extends Error {
 
 const space = /[\t\n\f\r ]+/y;
 const comment = /\/\/[^\n]*/y;
-const name = /[A-Za-z_][A-Za-z0-9_]*/y;
+const name = /[A-Za-z_][A-Za-z0-9_]*|`[A-Za-z0-9_.\-/ ]+`/y;
 const number =
   /0[xX][0-9a-fA-F]+[uU]?|(?:\d+\.\d+|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+[uU]?/y;
 const opening = /(?:[rR][bB]?|[bB][rR]?)?("""|'''|"|')/y;

@@ -171,7 +171,7 @@ class Parser {
     if (this.#is('{')) return this.#map();
     if (token.kind === 'literal' || this.#is('-')) return this.#literal();
     if (this.#accept('.')) return this.#named(`.${this.#take().text}`, token.at);
-    if (token.kind !== 'name') this.#unexpected();
+    if (token.kind !== 'name' || token.text.startsWith('`')) this.#unexpected();
     this.#take();
     if (token.text === 'true' || token.text === 'false') {
       return { kind: 'const', at: token.at, value: token.text === 'true' };
@@ -308,9 +308,10 @@ class Parser {
       this.#next -= 1;
       this.#unexpected();
     }
-    const paren = optional ? undefined : this.#accept('(');
+    const field = token.text.replaceAll('`', '');
+    const paren = optional || field !== token.text ? undefined : this.#accept('(');
     if (paren === undefined) {
-      return { kind: 'select', at: dot.at, operand, field: token.text, test: false, optional };
+      return { kind: 'select', at: dot.at, operand, field, test: false, optional };
     }
     const args = this.#arguments();
     return this.#expanded({ kind: 'call', at: paren.at, name: token.text, target: operand, args });

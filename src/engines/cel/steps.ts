@@ -9,16 +9,25 @@ export interface Frame extends CallContext {
 /** A compiled node. Throws `CelError`. */
 export type Step = (frame: Frame) => Value;
 
+type Entries = Map<string, readonly [Value, Value]>;
+
+/** Sets an entry, over one that stands there; throws for a key that is none. */
+export function setEntry(entries: Entries, key: Value, value: Value): void {
+  entries.set(entryKey(key), [key, value]);
+}
+
 /** Adds an entry; throws for a key that is none or stands there already. */
-export function putEntry(
-  entries: Map<string, readonly [Value, Value]>,
-  key: Value,
-  value: Value,
-): void {
+export function putEntry(entries: Entries, key: Value, value: Value): void {
+  if (entries.has(entryKey(key))) {
+    throw new CelError(`insert failed: key ${String(key)} already exists`);
+  }
+  setEntry(entries, key, value);
+}
+
+function entryKey(key: Value): string {
   const text = typeof key === 'number' ? undefined : mapKey(key);
   if (text === undefined) throw new CelError(`unsupported key type: ${typeof key}`);
-  if (entries.has(text)) throw new CelError(`insert failed: key ${String(key)} already exists`);
-  entries.set(text, [key, value]);
+  return text;
 }
 
 /** A value, or the failure in its place. */

@@ -12,11 +12,13 @@ export class Uint {
     this.value = value;
   }
 }
-/** Nanoseconds since 1970. */
+/** Nanoseconds since 1970, and the zone the text it was read from had. */
 export class Timestamp {
   readonly nanos: bigint;
-  constructor(nanos: bigint) {
+  readonly zone: string;
+  constructor(nanos: bigint, zone = 'Z') {
     this.nanos = nanos;
+    this.zone = zone;
   }
 }
 export class Duration {
@@ -164,8 +166,7 @@ export function equals(one: Value, other: Value): boolean {
   const left = numeric(one);
   if (left !== undefined) {
     const right = numeric(other);
-    // biome-ignore lint/suspicious/noDoubleEquals: compares a bigint with a double exactly
-    return right !== undefined && left == right;
+    return right !== undefined && compareNumbers(left, right) === 0;
   }
   if (one instanceof List) return other instanceof List && listsEqual(one, other);
   if (isMapValue(one)) return isMapValue(other) && mapsEqual(one, other);
@@ -246,17 +247,21 @@ export function addLists(one: List, other: List): List {
 export function compare(one: Value, other: Value): number | undefined {
   const left = numeric(one);
   const right = numeric(other);
-  if (left !== undefined && right !== undefined) {
-    if (Number.isNaN(left) || Number.isNaN(right)) return Number.NaN;
-    // biome-ignore lint/suspicious/noDoubleEquals: compares a bigint with a double exactly
-    return left < right ? -1 : left == right ? 0 : 1;
-  }
+  if (left !== undefined && right !== undefined) return compareNumbers(left, right);
   if (typeof one === 'string' && typeof other === 'string') return compareText(one, other);
   if (typeof one === 'boolean' && typeof other === 'boolean') return Number(one) - Number(other);
   if (one instanceof Uint8Array && other instanceof Uint8Array) return Buffer.compare(one, other);
   if (one instanceof Timestamp && other instanceof Timestamp) return order(one.nanos, other.nanos);
   if (one instanceof Duration && other instanceof Duration) return order(one.nanos, other.nanos);
   return undefined;
+}
+
+/** An integer is compared with a double as the double next to it, as upstream does. */
+function compareNumbers(one: bigint | number, other: bigint | number): number {
+  if (typeof one === 'bigint' && typeof other === 'bigint') return order(one, other);
+  const [left, right] = [Number(one), Number(other)];
+  if (Number.isNaN(left) || Number.isNaN(right)) return Number.NaN;
+  return left < right ? -1 : left === right ? 0 : 1;
 }
 
 const order = (one: bigint, other: bigint) => (one < other ? -1 : one === other ? 0 : 1);

@@ -7,13 +7,13 @@ import {
   longTypeName,
   type MapValue,
   type Opaque,
-  type Timestamp,
+  Timestamp,
   TypeValue,
   Uint,
   type Value,
 } from '../values.ts';
 import { duration, int64, sizeCost, timestamp, uint64 } from './arithmetic.ts';
-import { parseDuration, parseTimestamp, showDuration, showTimestamp } from './time-text.ts';
+import { parseDuration, parseTimestamp, showDuration, showTimestamp, zoneOf } from './time-text.ts';
 
 /** How Go prints a double in its shortest form (`%g` with no loss). */
 export function showDouble(value: number): string {
@@ -131,7 +131,7 @@ const texts: Library = [
       return textFromBytes(value as Uint8Array);
     },
   ],
-  ['string(timestamp): string', ([value]) => showTimestamp((value as Timestamp).nanos)],
+  ['string(timestamp): string', ([value]) => showTimestamp(value as Timestamp)],
   ['string(duration): string', ([value]) => showDuration((value as Duration).nanos)],
   ['string(net.IP): string', ([value]) => (value as Opaque).text ?? ''],
   ['string(net.CIDR): string', ([value]) => (value as Opaque).text ?? ''],
@@ -153,7 +153,7 @@ const times: Library = [
     ([value]) => {
       const nanos = parseTimestamp(value as string);
       if (nanos === undefined) throw conversionError('string', 'google.protobuf.Timestamp');
-      return timestamp(nanos);
+      return new Timestamp(nanos, zoneOf(value as string));
     },
   ],
   ['duration(duration): duration', same],

@@ -115,7 +115,10 @@ function hex(value: Value): string {
 
 function fixed(value: number, precision: number): string {
   if (precision > 100) return value.toFixed(100).padEnd(precision, '0');
-  if (Math.abs(value) < 1e21) return value.toFixed(precision);
+  if (Math.abs(value) < 1e21) {
+    const isHalf = precision === 0 && Math.abs(value % 1) === 0.5;
+    return isHalf ? String(2 * Math.round(value / 2)) : value.toFixed(precision);
+  }
   const whole = BigInt(value).toString();
   return precision === 0 ? whole : `${whole}.${'0'.repeat(precision)}`;
 }
@@ -137,7 +140,7 @@ function plain(value: Value): string {
   if (typeof value === 'bigint' || typeof value === 'boolean') return String(value);
   if (value instanceof Uint) return String(value.value);
   if (value instanceof Uint8Array) return Buffer.from(value).toString();
-  if (value instanceof Timestamp) return showTimestamp(value.nanos);
+  if (value instanceof Timestamp) return showTimestamp(value);
   if (value instanceof Duration) return showDuration(value.nanos);
   if (value instanceof TypeValue) return value.name;
   if (value instanceof List) return `[${value.items.map(inner).join(', ')}]`;
@@ -154,7 +157,7 @@ function plain(value: Value): string {
 /** Inside of a list or a map texts are quoted. */
 function inner(value: Value): string {
   if (typeof value === 'string') return JSON.stringify(value);
-  if (value instanceof Timestamp) return `timestamp(${JSON.stringify(showTimestamp(value.nanos))})`;
+  if (value instanceof Timestamp) return `timestamp(${JSON.stringify(showTimestamp(value))})`;
   if (value instanceof Duration) return `duration(${JSON.stringify(showDuration(value.nanos))})`;
   if (typeof value === 'number')
     return special(value) === undefined ? plain(value) : JSON.stringify(plain(value));

@@ -31,7 +31,8 @@ function substring([value, from, to]: readonly Value[]): Value {
 function indexOf([value, search, from]: readonly Value[]): Value {
   const points = [...text(value)];
   const start = from === undefined ? 0 : number(from);
-  if (start < 0 || start > points.length) throw outOfRange(start);
+  if (start < 0) throw outOfRange(start);
+  if (start > points.length) return -1n;
   const skipped = points.slice(0, start).join('').length;
   const at = text(value).indexOf(text(search), skipped);
   return at < 0 ? -1n : BigInt([...text(value).slice(0, at)].length);
@@ -40,7 +41,8 @@ function indexOf([value, search, from]: readonly Value[]): Value {
 function lastIndexOf([value, search, from]: readonly Value[]): Value {
   const points = [...text(value)];
   const start = from === undefined ? points.length : number(from);
-  if (start < 0 || start > points.length) throw outOfRange(start);
+  if (start < 0) throw outOfRange(start);
+  if (start > points.length) return -1n;
   const limit = points.slice(0, start).join('').length;
   const at = text(value).lastIndexOf(text(search), limit);
   return at < 0 ? -1n : BigInt([...text(value).slice(0, at)].length);

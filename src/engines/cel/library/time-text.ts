@@ -33,12 +33,23 @@ function offsetSeconds(sign = '+', hours = '0', minutes = '0'): number | undefin
   return (sign === '-' ? -1 : 1) * (Number(hours) * 3600 + Number(minutes) * 60);
 }
 
-/** RFC 3339 in UTC with as many digits of a second as it needs. */
-export function showTimestamp(nanos: bigint): string {
-  const { date, fraction } = splitTime(nanos);
+/** The zone a text of RFC 3339 ends with. */
+export function zoneOf(text: string): string {
+  return /[+-]\d\d:\d\d$/.exec(text)?.[0] ?? 'Z';
+}
+
+function zoneSeconds(zone: string): number {
+  const match = /^([+-])(\d\d):(\d\d)$/.exec(zone);
+  return match === null ? 0 : (offsetSeconds(match[1], match[2], match[3]) ?? 0);
+}
+
+/** RFC 3339 in its own zone with as many digits of a second as it needs. */
+export function showTimestamp({ nanos, zone }: { nanos: bigint; zone: string }): string {
+  const offset = zoneSeconds(zone);
+  const { date, fraction } = splitTime(nanos + BigInt(offset) * billion);
   const digits = String(fraction).padStart(9, '0').replace(/0+$/, '');
   const text = date.toISOString().replace(/\.\d+Z$/, '');
-  return `${text.replace(/^[+-]\d\d/, '')}${digits === '' ? '' : `.${digits}`}Z`;
+  return `${text.replace(/^[+-]\d\d/, '')}${digits === '' ? '' : `.${digits}`}${offset === 0 ? 'Z' : zone}`;
 }
 
 /** The whole second a time is in, and the nanoseconds after it. */

@@ -11,15 +11,21 @@ interface Url {
 const type = 'kubernetes.URL';
 const hostForm = /^(\[[0-9A-Fa-f:.%]+\]|[^:[\]\\ ]*)(?::(\d*))?$/;
 
+function hasControls(text: string): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: Go refuses them too
+  return /[\u0000-\u001f\u007f]/.test(text);
+}
+
 /** An absolute URL or path, as Go's `url.ParseRequestURI` takes it; undefined otherwise. */
 function parse(text: string): Url | undefined {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: Go refuses them too
-  if (text === '' || /[\u0000-\u001f\u007f]/.test(text)) return undefined;
+  if (text === '' || hasControls(text)) return undefined;
   const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(text)?.[1];
   const rest = scheme === undefined ? text : text.slice(scheme.length + 1);
-  if (!rest.startsWith('/')) return undefined;
+  const isOpaque = !rest.startsWith('/');
+  if (isOpaque && scheme === undefined) return undefined;
   const mark = rest.indexOf('?');
   const [before, query] = mark < 0 ? [rest, ''] : [rest.slice(0, mark), rest.slice(mark + 1)];
+  if (isOpaque) return { scheme: (scheme ?? '').toLowerCase(), host: '', path: '', query };
   const hasHost = before.startsWith('//') && (scheme !== undefined || !before.startsWith('///'));
   if (!hasHost)
     return checked({ scheme: (scheme ?? '').toLowerCase(), host: '', path: before, query });
@@ -38,7 +44,10 @@ function checked(url: Url): Url | undefined {
 function read([text]: readonly Value[]): Value {
   const url = parse(text as string);
   if (url === undefined) {
-    const why = `parse ${JSON.stringify(text)}: invalid URI for request`;
+    const shown = JSON.stringify(text);
+    const why = hasControls(text as string)
+      ? `parse ${shown}: net/url: invalid control character in URL`
+      : `parse ${shown}: invalid URI for request`;
     throw new CelError(`URL parse error during conversion from string: ${why}`);
   }
   return new Opaque({ type, value: url, key: text as string });
