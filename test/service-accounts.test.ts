@@ -157,3 +157,82 @@ describe('keys', () => {
     file.remove();
   });
 });
+
+describe('tokens in Secrets', () => {
+  const decoded = (text: string) => Buffer.from(text, 'base64').toString();
+  const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };
+  const whoIs = (token: string) =>
+    server.post('/apis/authentication.svc.io/v1/selfsubjectreviews', review, { token });
+  const secretOf = (account: string, annotations: object = {}) => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: 'robot-token',
+      annotations: { 'svc.io/service-account.name': account, ...annotations },
+    },
+    type: 'svc.io/service-account-token',
+  });
+
+  async function filled() {
+    const namespace = await freshNamespace(server);
+    const at = `/api/v1/namespaces/${namespace}`;
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
+    const made = await server.post(`${at}/serviceaccounts`, account);
+    expect((await server.post(`${at}/secrets`, secretOf('robot'))).status).toBe(201);
+    const path = `${at}/secrets/robot-token`;
+    const secret = await eventually(async () => {
+      const { body } = await server.get(path);
+      return body.data?.token !== undefined && body;
+    });
+    return { namespace, at, path, secret, uid: made.body.metadata.uid };
+  }
+
+  test('AUTHN-6: are filled in, with namespace, CA and the account’s uid', async () => {
+    const { namespace, secret, uid } = await filled();
+    expect(Object.keys(secret.data).sort()).toEqual(['ca.crt', 'namespace', 'token']);
+    expect(decoded(secret.data['ca.crt'])).toBe(server.server.caPem);
+    expect(decoded(secret.data.namespace)).toBe(namespace);
+    expect(secret.metadata.annotations['svc.io/service-account.uid']).toBe(uid);
+    const { status } = (await whoIs(decoded(secret.data.token))).body;
+    expect(status.userInfo).toEqual({
+      username: `system:serviceaccount:${namespace}:robot`,
+      uid,
+      groups: [
+        'system:serviceaccounts',
+        `system:serviceaccounts:${namespace}`,
+        'system:authenticated',
+      ],
+    });
+  });
+
+  test('AUTHN-6: count no more once the Secret is gone, or holds another', async () => {
+    const { path, secret } = await filled();
+    const token = decoded(secret.data.token);
+    expect((await whoIs(token)).status).toBe(201);
+    const other = Buffer.from('other').toString('base64');
+    await server.patch(path, { data: { token: other } }, 'merge');
+    expect((await whoIs(token)).status).toBe(401);
+    await server.patch(path, { data: { token: secret.data.token } }, 'merge');
+    expect((await whoIs(token)).status).toBe(201);
+    await server.remove(path);
+    expect((await whoIs(token)).status).toBe(401);
+  });
+
+  test('AUTHN-6: go with their account', async () => {
+    const { at, path, secret } = await filled();
+    await server.remove(`${at}/serviceaccounts/robot`);
+    expect((await whoIs(decoded(secret.data.token))).status).toBe(401);
+    await eventually(async () => (await server.get(path)).status === 404);
+  });
+
+  test('AUTHN-6: of no account, or of one of before, are removed', async () => {
+    const namespace = await freshNamespace(server);
+    await present(accountOf(namespace));
+    const secrets = `/api/v1/namespaces/${namespace}/secrets`;
+    const earlier = secretOf('default', { 'svc.io/service-account.uid': 'of-before' });
+    for (const secret of [secretOf('nobody'), earlier]) {
+      expect((await server.post(secrets, secret)).status).toBe(201);
+      await eventually(async () => (await server.get(`${secrets}/robot-token`)).status === 404);
+    }
+  });
+});

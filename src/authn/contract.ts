@@ -37,6 +37,12 @@ export interface BoundObject {
 
 /** Issues service account tokens (AUTHN-6). */
 export interface TokenIssuer {
+  /** The token of a Secret: good as long as the Secret and the account are. */
+  issueLegacy(request: {
+    readonly namespace: string;
+    readonly secretName: string;
+    readonly serviceAccount: { readonly name: string; readonly uid: string };
+  }): string;
   issue(request: {
     readonly namespace: string;
     readonly serviceAccount: { readonly name: string; readonly uid: string };

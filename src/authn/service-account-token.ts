@@ -72,8 +72,7 @@ export function signToken(
 ): string {
   const { claims, privateClaim } = options;
   const { namespace, serviceAccount, pod, secret, node } = claims;
-  const header = { alg: key.algorithm, kid: key.id };
-  const payload = {
+  return signClaims(key, {
     aud: claims.audiences,
     exp: claims.expires,
     iat: claims.notBefore,
@@ -82,7 +81,12 @@ export function signToken(
     [privateClaim]: { namespace, serviceaccount: serviceAccount, pod, secret, node },
     nbf: claims.notBefore,
     sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
-  };
+  });
+}
+
+/** Makes a JSON web token of any claims. */
+export function signClaims(key: SigningKey, payload: object): string {
+  const header = { alg: key.algorithm, kid: key.id };
   const signed = `${encode(header)}.${encode(payload)}`;
   const signature = sign('sha256', Buffer.from(signed), signingOptions(key.privateKey));
   return `${signed}.${signature.toString('base64url')}`;
@@ -120,6 +124,20 @@ export function verifyToken(
     readonly nowSeconds: number;
   },
 ): TokenClaims | undefined {
+  const signed = signedClaims(token, options);
+  return signed === undefined
+    ? undefined
+    : checkedClaims(signed.payload, { ...options, ...signed });
+}
+
+/**
+ * A token's claims, unjudged but for issuer and signature. Undefined: not of these issuers. Throws
+ * TokenError when no key has signed it.
+ */
+export function signedClaims(
+  token: string,
+  options: { readonly keys: readonly TokenKey[]; readonly issuers: readonly string[] },
+): { readonly payload: JsonObject; readonly issuer: string } | undefined {
   const parts = token.split('.');
   if (parts.length !== 3 || token.length > tokenLengthMax) return undefined;
   const [head = '', body = '', signature = ''] = parts;
@@ -137,7 +155,7 @@ export function verifyToken(
     ),
   );
   if (!isSigned) throw new TokenError('the token is signed by no key of this server');
-  return checkedClaims(payload, { ...options, issuer });
+  return { payload, issuer };
 }
 
 /** The key a header names, or every key of its algorithm; never an algorithm the header chooses. */

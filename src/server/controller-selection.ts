@@ -13,6 +13,11 @@ const selectable = [
     alias: 'root-ca-cert-publisher',
     byDefault: 'on',
   },
+  {
+    name: 'serviceaccount-token-controller',
+    alias: 'serviceaccount-token',
+    byDefault: 'on',
+  },
   { name: 'bootstrap-signer-controller', alias: 'bootstrapsigner', byDefault: 'off' },
   { name: 'token-cleaner-controller', alias: 'tokencleaner', byDefault: 'off' },
 ] as const satisfies readonly SelectableController[];

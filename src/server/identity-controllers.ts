@@ -5,6 +5,7 @@ import {
   startTokenCleaner,
 } from '../controllers/bootstrap-tokens.ts';
 import { createInside } from '../controllers/inside.ts';
+import { startLegacyTokens } from '../controllers/legacy-tokens.ts';
 import { startRootCaPublisher, startServiceAccounts } from '../controllers/service-accounts.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
@@ -48,6 +49,19 @@ export function startIdentityControllers(options: {
         inside: inside('root-ca-cert-publisher'),
         configMaps,
         dialect,
+        caPem,
+      }),
+    );
+  }
+  if (runs('serviceaccount-token-controller')) {
+    started.push(
+      startLegacyTokens({
+        ...tools,
+        inside: inside('tokens-controller'),
+        secrets: core('secrets'),
+        serviceAccounts: core('serviceaccounts'),
+        dialect,
+        issue: (request) => api.endpoints.tokens.issueLegacy(request),
         caPem,
       }),
     );

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Authenticator, TokenIssuer } from '../authn/contract.ts';
+import { createLegacyTokenAuthenticator, signLegacyToken } from '../authn/legacy-token.ts';
 import { createServiceAccountAuthenticator } from '../authn/service-account.ts';
 import {
   newTokenId,
@@ -11,10 +12,11 @@ import {
   signToken,
   type TokenKey,
 } from '../authn/service-account-token.ts';
+import { isObject } from '../base/json.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { Dialect } from '../dialect.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
-import { objectKey } from '../registry/object-codec.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { writeFileAtomically } from './certificates-files.ts';
 import type { ServerConfig } from './config.ts';
 
@@ -37,8 +39,11 @@ export function createServiceAccountTokens(options: {
   const signing = signingKey(config);
   const keys = [signing, ...verificationKeys(config)];
   const { labelDomain } = dialect;
+  const objects = tokenObjects({ catalogue, caches });
+  const legacyForm = { issuer: `${dialect.productName}/serviceaccount`, labelDomain };
   return {
     issuer: {
+      issueLegacy: (request) => signLegacyToken(signing, request, legacyForm),
       async issue(request) {
         const nowSeconds = Math.floor(clock.now() / 1000);
         const expires = nowSeconds + request.expirationSeconds;
@@ -62,22 +67,50 @@ export function createServiceAccountTokens(options: {
         return { token, audiences: named, expiresMs: expires * 1000 };
       },
     },
-    authenticator: createServiceAccountAuthenticator({
-      keys,
-      issuers,
-      audiences,
-      labelDomain,
-      lookup,
-      clock,
-      objects: {
-        async uidOf(resource, at) {
-          const def = catalogue.snapshot().builtin('', resource);
-          if (def === undefined) return undefined;
-          const entry = await caches.of(def).get(objectKey(at.namespace, at.name), undefined);
-          return entry === undefined || entry.index.deleting ? undefined : entry.index.uid;
-        },
-      },
-    }),
+    authenticator: inTurn([
+      createServiceAccountAuthenticator({
+        keys,
+        issuers,
+        audiences,
+        labelDomain,
+        lookup,
+        clock,
+        objects,
+      }),
+      createLegacyTokenAuthenticator({ keys, form: legacyForm, audiences, lookup, objects }),
+    ]),
+  };
+}
+
+/** The objects tokens depend on, as new as the store has them. */
+function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: CachePool }) {
+  type Resource = 'serviceaccounts' | 'pods' | 'secrets' | 'nodes';
+  type Place = { readonly namespace: string; readonly name: string };
+  const entryOf = async (resource: Resource, at: Place) => {
+    const def = catalogue.snapshot().builtin('', resource);
+    if (def === undefined) return undefined;
+    const entry = await caches.of(def).get(objectKey(at.namespace, at.name), undefined);
+    return entry === undefined || entry.index.deleting ? undefined : entry;
+  };
+  return {
+    uidOf: async (resource: Resource, at: Place) => (await entryOf(resource, at))?.index.uid,
+    async tokenOf(at: Place) {
+      const entry = await entryOf('secrets', at);
+      const data = entry === undefined ? undefined : decodeEntry(entry).data;
+      const token = isObject(data) ? data['token'] : undefined;
+      return typeof token === 'string' ? Buffer.from(token, 'base64').toString() : undefined;
+    },
+  };
+}
+
+/** The first to know a token decides, whether it is good or bad. */
+function inTurn([first, second]: readonly [Authenticator, Authenticator]): Authenticator {
+  return {
+    name: first.name,
+    authenticate: (credentials) =>
+      first.authenticate(credentials) ?? second.authenticate(credentials),
+    reviewToken: async (token, audiences) =>
+      (await first.reviewToken?.(token, audiences)) ?? second.reviewToken?.(token, audiences),
   };
 }
 
