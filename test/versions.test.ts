@@ -5,6 +5,7 @@ import { readOptions } from '../src/server/options.ts';
 import { configuredKinds, type RuntimeConfig } from '../src/server/runtime-config.ts';
 import {
   configMap,
+  eventually,
   freshNamespace,
   type Loose,
   startTestServer,
@@ -65,6 +66,53 @@ describe('the usual versions', () => {
       // Events of two groups are stored once, in the form of the core group.
       if (def.kind !== 'Event') expect(names, def.resource).toContain(version || 'v1');
     }
+  });
+
+  test('VER-4: objects stored in an older version are read after the stored one has changed', async () => {
+    const version = (name: string, storage: boolean, more = {}) => ({
+      name,
+      storage,
+      served: true,
+      schema: { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'string' } } } },
+      ...more,
+    });
+    const names = { plural: 'olds', singular: 'old', kind: 'Old', listKind: 'OldList' };
+    const deprecated = { deprecated: true };
+    const crd = {
+      apiVersion: 'apiextensions.svc.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: 'olds.example.com' },
+      spec: {
+        group: 'example.com',
+        scope: 'Cluster',
+        names,
+        versions: [version('v1beta1', true, deprecated), version('v1', false)],
+      },
+    };
+    const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+    expect((await server.post(definitions, crd)).status).toBe(201);
+    const olds = (name: string) => `/apis/example.com/${name}/olds`;
+    await eventually(async () => (await server.get(olds('v1'))).status === 200);
+    const object = { apiVersion: 'example.com/v1beta1', kind: 'Old', metadata: { name: 'a' } };
+    const created = await server.post(olds('v1beta1'), { ...object, spec: 's' });
+    expect(created.status).toBe(201);
+    expect(created.warnings).toEqual([
+      'example.com/v1beta1 Old is deprecated; use example.com/v1 Old',
+    ]);
+    const versions = [version('v1beta1', false, deprecated), version('v1', true)];
+    const path = `${definitions}/olds.example.com`;
+    expect((await server.patch(path, { spec: { versions } }, 'merge')).status).toBe(200);
+    const stored = async () =>
+      (await server.get(path)).body.status.storedVersions.join() === 'v1beta1,v1';
+    await eventually(stored, 'both stored versions listed');
+    await eventually(async () => (await server.get(`${olds('v1')}/a`)).status === 200);
+    const read = await server.get(`${olds('v1')}/a`);
+    expect(read.body).toMatchObject({ apiVersion: 'example.com/v1', spec: 's' });
+    const group = (await server.get('/apis/example.com')).body;
+    expect(group.preferredVersion.version).toBe('v1');
+    expect((await server.get('/metrics')).text).toContain(
+      'apiserver_requested_deprecated_apis{group="example.com",version="v1beta1",resource="olds",subresource="",removed_release=""} 1',
+    );
   });
 
   test('VER-4: two versions of one stored object are one object', async () => {

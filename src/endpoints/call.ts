@@ -31,6 +31,11 @@ export interface EndpointContext {
   /** Runs `callback` when the server begins to stop; the handle takes it back. */
   readonly onShutdown: (callback: () => void) => { close(): void };
   readonly metrics: RequestMetrics;
+  /** Adds annotations to the audit event of a request; absent where there is no audit log. */
+  readonly annotateAudit?: (event: {
+    readonly auditId: string;
+    readonly annotations: Readonly<Record<string, string>>;
+  }) => void;
   readonly compressResponses: boolean;
   readonly encodings: Encodings;
   /** `host:port` that discovery tells clients. */

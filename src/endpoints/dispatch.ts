@@ -1,8 +1,5 @@
-import type { Permit } from '../authz/authorization.ts';
-import type { Exchange } from '../base/exchange.ts';
-import type { ResourceDef } from '../catalogue/resource-def.ts';
+import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import { methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
-import type { UserInfo } from '../meta/types.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Admitted, ApiCall } from './call.ts';
 import { negotiateOutput } from './negotiate.ts';
@@ -21,10 +18,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   if (run === undefined) throw methodNotAllowedOnPath();
   const output = negotiateOutput(exchange, info, context.encodings.of(found.def));
   const warnings: string[] = [];
-  if (found.version.deprecationWarning !== undefined) {
-    warnings.push(found.version.deprecationWarning);
-    context.metrics.deprecated({ ...found, info, auditId: admitted.baseHeaders['audit-id'] });
-  }
+  tellDeprecated(admitted, found.version, warnings);
   const call: ApiCall = {
     ...admitted,
     target: {
@@ -47,4 +41,23 @@ function checkShape(info: RequestInfo, def: ResourceDef): void {
   if (!isNamespaced && info.namespace !== '' && def.resource !== 'namespaces') throw noSuchPath();
   if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw noSuchPath();
   if (info.parts.length > 3) throw noSuchPath();
+}
+
+/** A version on its way out is told to the client, the metrics and the audit log (VER-3). */
+function tellDeprecated(admitted: Admitted, version: VersionDef, warnings: string[]): void {
+  const { deprecationWarning, removedRelease } = version;
+  if (deprecationWarning === undefined) return;
+  warnings.push(deprecationWarning);
+  const { context, info, baseHeaders } = admitted;
+  context.metrics.deprecated({ info, version });
+  const { dialect } = context;
+  context.annotateAudit?.({
+    auditId: baseHeaders['audit-id'] ?? '',
+    annotations: {
+      [dialect.groupLabel('deprecated')]: 'true',
+      ...(removedRelease === undefined
+        ? {}
+        : { [dialect.groupLabel('removed-release')]: removedRelease }),
+    },
+  });
 }

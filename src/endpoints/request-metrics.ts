@@ -1,15 +1,12 @@
 import type { Exchange } from '../base/exchange.ts';
 import type { Counter, Gauge, Histogram, MetricRegistry } from '../base/metrics.ts';
-import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import type { CatalogueSnapshot, VersionDef } from '../catalogue/resource-def.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 
 /** A request for a version that is on its way out (VER-3). */
 export interface DeprecatedUse {
   readonly info: RequestInfo;
-  readonly def: ResourceDef;
   readonly version: VersionDef;
-  /** The name under which the audit log has the request. */
-  readonly auditId: string | undefined;
 }
 
 /** Counts requests under upstream's names (OPS-1). */
