@@ -18,12 +18,8 @@ export type IssueLegacyToken = (request: {
   readonly serviceAccount: { readonly name: string; readonly uid: string };
 }) => string;
 
-/**
- * Fills Secrets of type service-account-token (AUTHN-6): token, namespace and the server's CA, and
- * the account's uid as annotation. Those whose account is not there, or is another by now, are
- * removed, as are all of an account that is deleted.
- */
-export function startLegacyTokens(options: {
+/** What the controller of token Secrets works with. */
+export interface LegacyTokenTools {
   readonly secrets: ResourceDef;
   readonly serviceAccounts: ResourceDef;
   readonly caches: CachePool;
@@ -33,41 +29,17 @@ export function startLegacyTokens(options: {
   readonly logger: Logger;
   readonly issue: IssueLegacyToken;
   readonly caPem: string | undefined;
-}): { close(): Promise<void> } {
-  const { secrets, serviceAccounts, caches, inside, dialect, clock, logger } = options;
+}
+
+/**
+ * Fills Secrets of type service-account-token (AUTHN-6): token, namespace and the server's CA, and
+ * the account's uid as annotation. Those whose account is not there, or is another by now, are
+ * removed, as are all of an account that is deleted.
+ */
+export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise<void> } {
+  const { secrets, serviceAccounts, caches, dialect, clock, logger } = options;
   const type = dialect.label('service-account-token');
-  const annotation = (name: string) => dialect.label(`service-account.${name}`);
-  const run = async (key: string): Promise<void> => {
-    const entry = await caches.of(secrets).get(key, undefined);
-    if (entry === undefined || entry.index.deleting === true) return;
-    const { namespace, name, uid } = entry.index;
-    const at = { def: secrets, namespace, name };
-    const secret = decodeEntry(entry);
-    const annotations = secret.metadata.annotations ?? {};
-    const account = annotations[annotation('name')] ?? '';
-    const found = await caches.of(serviceAccounts).get(objectKey(namespace, account), undefined);
-    const known = annotations[annotation('uid')] ?? '';
-    if (found === undefined || (known !== '' && known !== found.index.uid)) {
-      return inside.remove(at, { preconditions: { uid } });
-    }
-    const serviceAccount = { name: account, uid: found.index.uid };
-    const fill = (object: ApiObject): ApiObject => {
-      const data = isObject(object.data) ? object.data : {};
-      const token = () => options.issue({ namespace, secretName: name, serviceAccount });
-      const filled = {
-        ...(options.caPem === undefined ? {} : { 'ca.crt': base64(options.caPem) }),
-        namespace: base64(namespace),
-        token: data['token'] ?? base64(token()),
-      };
-      const marked = { ...object.metadata.annotations, [annotation('uid')]: serviceAccount.uid };
-      return {
-        ...object,
-        metadata: { ...object.metadata, annotations: marked },
-        data: { ...data, ...filled },
-      };
-    };
-    if (!jsonEqual(fill(secret), secret)) await inside.change(at, fill);
-  };
+  const run = (key: string) => tend(options, key);
   const queue = createWorkQueue({ name: 'legacy-tokens', clock, logger, run, workers: 2 });
   const look = ({ namespace, name, fields }: EntryIndex): void => {
     if (fields['type'] === type) queue.add(objectKey(namespace, name));
@@ -94,6 +66,47 @@ export function startLegacyTokens(options: {
       for (const subscription of subscriptions) subscription.close();
       await Promise.all([queue.close(), first]);
     },
+  };
+}
+
+/** Fills one Secret in, or removes it when it belongs to no account. */
+async function tend(options: LegacyTokenTools, key: string): Promise<void> {
+  const { secrets, serviceAccounts, caches, inside, dialect } = options;
+  const entry = await caches.of(secrets).get(key, undefined);
+  if (entry === undefined || entry.index.deleting === true) return;
+  const { namespace, name, uid } = entry.index;
+  const at = { def: secrets, namespace, name };
+  const secret = decodeEntry(entry);
+  const annotations = secret.metadata.annotations ?? {};
+  const account = annotations[dialect.label('service-account.name')] ?? '';
+  const known = annotations[dialect.label('service-account.uid')] ?? '';
+  const found = await caches.of(serviceAccounts).get(objectKey(namespace, account), undefined);
+  if (found === undefined || (known !== '' && known !== found.index.uid)) {
+    return inside.remove(at, { preconditions: { uid } });
+  }
+  const serviceAccount = { name: account, uid: found.index.uid };
+  const fill = (object: ApiObject) => filled(object, { ...options, serviceAccount });
+  if (!jsonEqual(fill(secret), secret)) await inside.change(at, fill);
+}
+
+/** The Secret as it should be; a token that it holds already stays. */
+function filled(
+  secret: ApiObject,
+  options: Pick<LegacyTokenTools, 'dialect' | 'issue' | 'caPem'> & {
+    readonly serviceAccount: { readonly name: string; readonly uid: string };
+  },
+): ApiObject {
+  const { dialect, issue, caPem, serviceAccount } = options;
+  const { name: secretName = '', namespace = '' } = secret.metadata;
+  const data = isObject(secret.data) ? secret.data : {};
+  const token = data['token'] ?? base64(issue({ namespace, secretName, serviceAccount }));
+  const authority = caPem === undefined ? {} : { 'ca.crt': base64(caPem) };
+  const uid = { [dialect.label('service-account.uid')]: serviceAccount.uid };
+  const annotations = { ...secret.metadata.annotations, ...uid };
+  return {
+    ...secret,
+    metadata: { ...secret.metadata, annotations },
+    data: { ...data, ...authority, namespace: base64(namespace), token },
   };
 }
 
