@@ -68,7 +68,7 @@ describe('the usual versions', () => {
     }
   });
 
-  test('VER-4: objects stored in an older version are read after the stored one has changed', async () => {
+  test('VER-4: objects stored in an older version are still read', async () => {
     const version = (name: string, storage: boolean, more = {}) => ({
       name,
       storage,
