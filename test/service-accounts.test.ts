@@ -1,5 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../src/base/clock.ts';
+import { ensureCa } from '../src/server/certificates.ts';
 import { eventually, freshNamespace, startTestServer, type TestServer } from './harness.ts';
 import { temporaryFile } from './token-users.ts';
 
@@ -135,6 +140,25 @@ describe('keys', () => {
     await verifier.stop();
     one.remove();
     two.remove();
+  });
+
+  test('AUTHN-6: without a key of their own they are by the serving key', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-serving-'));
+    const made = ensureCa(directory, systemClock.now());
+    const certificate = temporaryFile('tls.crt', made.certificatePem);
+    const key = temporaryFile('tls.key', made.keyPem);
+    const tls = { certFile: certificate.path, keyFile: key.path };
+    const verifier = await startTestServer({
+      listen: { host: '127.0.0.1', port: 0, tls },
+      serviceAccounts: { lookup: 'off' },
+    });
+    const token = await tokenFrom(made.keyPem);
+    const answer = await verifier.post(reviews, { ...review, spec: { token } });
+    expect(answer.body.status.authenticated).toBe(true);
+    await verifier.stop();
+    certificate.remove();
+    key.remove();
+    rmSync(directory, { recursive: true, force: true });
   });
 
   test('AUTHN-6: every accepted issuer counts; lookup refuses accounts that are gone', async () => {
