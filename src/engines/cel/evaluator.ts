@@ -2,7 +2,7 @@ import { type CallExpr, type Expr, type Literal, qualifiedName, type SelectExpr 
 import { type Environment, namespacedName, typeNames } from './environment.ts';
 import { foldStep } from './folds.ts';
 import { accepts, noSuchOverload, type Overload } from './functions.ts';
-import { outcome, type Step, setEntry } from './steps.ts';
+import { type Compiles, outcome, type Step, setEntry } from './steps.ts';
 import {
   CelCostError,
   CelError,
@@ -48,7 +48,7 @@ export function program(expr: Expr, environment: Environment): Program {
 const conversions = new Set('bool bytes double duration int string timestamp uint'.split(' '));
 
 /** Turns nodes into steps; `scope` lists the variables by slot. */
-export class Compiler {
+class Compiler implements Compiles {
   readonly #environment: Environment;
 
   constructor(environment: Environment) {

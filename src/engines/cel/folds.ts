@@ -1,7 +1,6 @@
 import type { FoldExpr } from './ast.ts';
-import type { Compiler } from './evaluator.ts';
 import { noSuchOverload } from './functions.ts';
-import { type Frame, outcome, putEntry, type Step } from './steps.ts';
+import { type Compiles, type Frame, outcome, putEntry, type Step } from './steps.ts';
 import { CelError, compare, EntryMap, isMapValue, List, type Value } from './values.ts';
 
 interface Fold {
@@ -13,7 +12,7 @@ interface Fold {
 }
 
 /** Compiles a macro that walks a list or a map. */
-export function foldStep(compiler: Compiler, expr: FoldExpr, scope: readonly string[]): Step {
+export function foldStep(compiler: Compiles, expr: FoldExpr, scope: readonly string[]): Step {
   const inner = [...scope, ...expr.variables];
   const fold: Fold = {
     range: compiler.compile(expr.range, scope),

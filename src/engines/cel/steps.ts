@@ -1,3 +1,4 @@
+import type { Expr } from './ast.ts';
 import type { CallContext } from './functions.ts';
 import { CelCostError, CelError, mapKey, type Value } from './values.ts';
 
@@ -8,6 +9,11 @@ export interface Frame extends CallContext {
 
 /** A compiled node. Throws `CelError`. */
 export type Step = (frame: Frame) => Value;
+
+/** Makes steps of nodes; `scope` lists the variables by slot. */
+export interface Compiles {
+  compile(expr: Expr, scope: readonly string[]): Step;
+}
 
 type Entries = Map<string, readonly [Value, Value]>;
 

@@ -9,7 +9,7 @@ interface Url {
 }
 
 const type = 'kubernetes.URL';
-const hostForm = /^(\[[0-9A-Fa-f:.%]+\]|[^:[\]\\ ]*)(?::(\d*))?$/;
+const hostForm = /^(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9\-_.~!$&'()*+,;=<>"%\u0080-\uffff]*)(?::(\d*))?$/;
 
 function hasControls(text: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: Go refuses them too
