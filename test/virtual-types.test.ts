@@ -187,3 +187,26 @@ describe('binding', () => {
     expect(again.body.message).toContain('pod p is already assigned to node "n1"');
   });
 });
+
+describe('what needs a node', () => {
+  test('API-1: log of a Pod without a node is empty, and tells which container is meant', async () => {
+    const at = await makeAccount();
+    await makePod(at);
+    const answer = await server.get(`${at}/pods/p/log`);
+    expect(answer).toMatchObject({ status: 200, text: '' });
+    expect(answer.headers['content-type']).toBe('text/plain');
+    const wrong = await server.get(`${at}/pods/p/log?container=x`);
+    expect(wrong.status).toBe(400);
+    expect(wrong.body.message).toBe('container x is not valid for pod p');
+    expect((await server.get(`${at}/pods/none/log`)).status).toBe(404);
+  });
+
+  test('API-1: exec, attach and port-forward are refused plainly', async () => {
+    const at = await makeAccount();
+    await makePod(at);
+    for (const name of ['exec', 'attach', 'portforward']) {
+      const answer = await server.get(`${at}/pods/p/${name}`);
+      expect(answer, name).toMatchObject({ status: 503, body: { reason: 'ServiceUnavailable' } });
+    }
+  });
+});

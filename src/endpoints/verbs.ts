@@ -19,6 +19,7 @@ import { evictionEndpoint } from './eviction.ts';
 import { getEndpoint } from './get.ts';
 import { listEndpoint } from './list.ts';
 import { patchEndpoint } from './patch.ts';
+import { noNodeEndpoint, podLogEndpoint } from './pod-log.ts';
 import { reviewEndpoint } from './reviews.ts';
 import { scaleEndpoint } from './scale.ts';
 import { tokenRequestEndpoint } from './token-request.ts';
@@ -51,6 +52,15 @@ const virtualEndpoints: Readonly<Record<string, Endpoint>> = {
   TokenRequest: tokenRequestEndpoint,
 };
 
+/** Sub-resources whose every verb is something else than the object's. */
+const subresourceEndpoints: Readonly<Record<string, Endpoint>> = {
+  scale: scaleEndpoint,
+  log: podLogEndpoint,
+  attach: noNodeEndpoint,
+  exec: noNodeEndpoint,
+  portforward: noNodeEndpoint,
+};
+
 const collectionVerbs = new Set(['list', 'create', 'deletecollection']);
 /** All that can be done across namespaces. */
 const crossNamespaceVerbs = new Set(['list', 'watch']);
@@ -70,7 +80,8 @@ export function verbEndpoint(
     if (found === undefined) throw noSuchPath();
     const allowed: readonly string[] = found.verbs;
     if (!allowed.includes(verb)) return undefined;
-    if (subresource === 'scale') return scaleEndpoint;
+    const own = subresourceEndpoints[subresource];
+    if (own !== undefined) return own;
     return verb === 'create' ? virtualEndpoints[found.kind?.kind ?? ''] : endpoints[verb];
   }
   if (!fitsPlace(info, def)) return undefined;
