@@ -2,21 +2,37 @@ import type { Command } from './command.ts';
 
 /** All commands; loaded when asked for, so that importing this file costs nothing. */
 export async function loadCommands(): Promise<readonly Command[]> {
-  const [get, describe, create, remove, patch, apply, edit, label, misc, auth, config, wait] =
-    await Promise.all([
-      import('./commands/get.ts'),
-      import('./commands/describe.ts'),
-      import('./commands/create.ts'),
-      import('./commands/delete.ts'),
-      import('./commands/patch.ts'),
-      import('./commands/apply.ts'),
-      import('./commands/edit.ts'),
-      import('./commands/label.ts'),
-      import('./commands/server-info.ts'),
-      import('./commands/auth.ts'),
-      import('./commands/config.ts'),
-      import('./commands/wait.ts'),
-    ]);
+  const [
+    get,
+    describe,
+    create,
+    remove,
+    patch,
+    apply,
+    edit,
+    label,
+    misc,
+    auth,
+    config,
+    wait,
+    explain,
+    convert,
+  ] = await Promise.all([
+    import('./commands/get.ts'),
+    import('./commands/describe.ts'),
+    import('./commands/create.ts'),
+    import('./commands/delete.ts'),
+    import('./commands/patch.ts'),
+    import('./commands/apply.ts'),
+    import('./commands/edit.ts'),
+    import('./commands/label.ts'),
+    import('./commands/server-info.ts'),
+    import('./commands/auth.ts'),
+    import('./commands/config.ts'),
+    import('./commands/wait.ts'),
+    import('./commands/explain.ts'),
+    import('./commands/convert.ts'),
+  ]);
   return [
     get.getCommand,
     describe.describeCommand,
@@ -30,6 +46,8 @@ export async function loadCommands(): Promise<readonly Command[]> {
     label.labelCommand,
     label.annotateCommand,
     wait.waitCommand,
+    explain.explainCommand,
+    convert.convertCommand,
     auth.authCommand,
     config.configCommand,
     misc.apiResourcesCommand,

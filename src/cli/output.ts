@@ -13,7 +13,7 @@ export const outputFlags: readonly FlagSpec[] = [
     name: 'output',
     short: 'o',
     type: 'text',
-    help: 'json, yaml, name, wide, jsonpath=…, jsonpath-file=…, custom-columns=…',
+    help: 'json, yaml, name, wide, jsonpath=…, jsonpath-file=…, custom-columns=…, custom-columns-file=…',
   },
   { name: 'show-managed-fields', type: 'boolean', help: 'Keep managedFields in json and yaml' },
 ];
@@ -53,12 +53,28 @@ function templatePrinter(session: Session, format: string): Printer {
     }
     case 'custom-columns':
       return columnsPrinter(value);
+    case 'custom-columns-file':
+      return columnsPrinter(columnsOfFile(fromFile()));
     default:
       throw new CliError(
         `unable to match a printer suitable for the output format ${JSON.stringify(format)}, ` +
-          'allowed formats are: custom-columns,json,jsonpath,jsonpath-file,name,wide,yaml',
+          'allowed formats are: custom-columns,custom-columns-file,json,jsonpath,jsonpath-file,name,wide,yaml',
       );
   }
+}
+
+/** A file of two lines, the headings and the paths, as the one line that says the same. */
+function columnsOfFile(text: string): string {
+  const [heads = [], paths = [], ...more] = text
+    .split('\n')
+    .map((line) => line.split(/[ \t\r]+/).filter((word) => word !== ''))
+    .filter((words) => words.length > 0);
+  if (heads.length === 0 || heads.length !== paths.length || more.length > 0) {
+    throw new CliError(
+      `number of headers (${heads.length}) and field specifications (${paths.length}) don't match`,
+    );
+  }
+  return heads.map((head, index) => `${head}:${paths[index]}`).join(',');
 }
 
 function columnsPrinter(spec: string): Printer {

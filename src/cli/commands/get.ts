@@ -15,6 +15,7 @@ import {
   targetPath,
 } from '../selection.ts';
 import type { Session } from '../session.ts';
+import { sortRows } from '../sort-by.ts';
 import {
   alignLines,
   type ObjectTable,
@@ -39,6 +40,7 @@ export const getCommand: Command = {
     { name: 'label-columns', short: 'L', type: 'list', help: 'Labels to show as columns' },
     { name: 'no-headers', type: 'boolean', help: 'Leave the heading out' },
     { name: 'ignore-not-found', type: 'boolean', help: 'Absent objects are no error' },
+    { name: 'sort-by', type: 'text', help: 'Order by the field at this JSONPath' },
     { name: 'chunk-size', type: 'text', help: 'Objects a page of a list holds' },
     { name: 'raw', type: 'text', help: 'Path to fetch as it is' },
   ],
@@ -83,9 +85,20 @@ async function printObjects(
     if (only !== undefined) session.io.out(printer(only));
   } else if (objects.length > 0 || exitCode === 0) {
     const metadata = { resourceVersion: '' };
-    session.io.out(printer({ apiVersion: 'v1', items: objects, kind: 'List', metadata }));
+    const items = [...inOrder(session, objects, (object) => object)];
+    session.io.out(printer({ apiVersion: 'v1', items, kind: 'List', metadata }));
   }
   return exitCode;
+}
+
+/** Rows as `--sort-by` wants them; as they are without it. */
+function inOrder<T>(
+  session: Session,
+  rows: readonly T[],
+  objectOf: (row: T) => JsonObject,
+): readonly T[] {
+  const path = session.flags.text('sort-by');
+  return path === undefined || path === '' ? rows : sortRows(rows, { path, objectOf });
 }
 
 interface Block {
@@ -121,7 +134,8 @@ async function printTables(session: Session, targets: readonly Target[]): Promis
   blocks.forEach(({ target, table }, index) => {
     const options = tableOptions(session, target);
     const named = withKind ? labelled(table, target) : table;
-    const lines = tableLines(named, options);
+    const rows = inOrder(session, named.rows, (row) => row.object);
+    const lines = tableLines({ columns: named.columns, rows }, options);
     session.io.out((index > 0 ? '\n' : '') + alignLines(lines));
   });
   return exitCode;
@@ -167,7 +181,8 @@ async function fetchTable(session: Session, target: Target): Promise<ObjectTable
   let table: ObjectTable | undefined;
   let token: string | undefined;
   do {
-    const query = { ...selectorQuery(session), limit, continue: token };
+    const includeObject = session.flags.has('sort-by') ? 'Object' : undefined;
+    const query = { ...selectorQuery(session), limit, continue: token, includeObject };
     const { object } = await session.client.send({ path, query, accept: tableAccept });
     const page = tableOf(object, nowMs());
     table = table === undefined ? page : { ...table, rows: [...table.rows, ...page.rows] };
