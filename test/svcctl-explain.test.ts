@@ -41,7 +41,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect(port).toContain('  containerPort\t<integer> -required-\n');
   });
 
-  test('CLIENT-1: explain --recursive goes down all levels, also of types within themselves', async () => {
+  test('CLIENT-1: explain --recursive goes down all levels', async () => {
     const role = dialect.group('rbac.authorization');
     const { out } = await home.run(`explain clusterroles.${role} --recursive`);
     expect(out).toContain('  rules\t<[]PolicyRule>\n    apiGroups\t<[]string>\n');
