@@ -1,5 +1,5 @@
-import { deleteObject } from '../registry/delete.ts';
 import type { Deleted } from '../registry/contract.ts';
+import { deleteObject } from '../registry/delete.ts';
 import type { DeleteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { sendEntry, sendValue, successStatus } from './respond.ts';

@@ -69,13 +69,18 @@ function applyOne(state: State, operation: JsonPatchOperation): void {
   if (!['add', 'remove', 'replace', 'move', 'copy', 'test'].includes(op)) {
     throw refuse(`Unexpected kind: ${op}`);
   }
-  if (op === 'move' || op === 'copy') return transfer(state, operation);
-  if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
-  if (op === 'test') return test(state, path, value);
-  if (path === '' && op === 'replace') {
-    state.root = cloneJson(value);
+  if (op === 'move' || op === 'copy') {
+    transfer(state, operation);
     return;
   }
+  if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
+  if (op === 'test') test(state, path, value);
+  else if (path === '' && op === 'replace') state.root = cloneJson(value);
+  else change(state, { op, path, value });
+}
+
+function change(state: State, operation: { op: string; path: string; value: JsonValue }): void {
+  const { op, path, value } = operation;
   const place = find(state.root, path, op);
   if (op === 'add') add(place, path, cloneJson(value));
   else if (op === 'remove') remove(place, `error in remove for path: '${path}': `);
@@ -141,7 +146,10 @@ function framed<T>(frame: string, action: () => T): T {
 }
 
 function add({ holder, key }: Place, path: string, value: JsonValue, op = 'add'): void {
-  if (!Array.isArray(holder)) return setMember(holder, key, value);
+  if (!Array.isArray(holder)) {
+    setMember(holder, key, value);
+    return;
+  }
   if (key === '-') {
     holder.push(value);
     return;

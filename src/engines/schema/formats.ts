@@ -124,7 +124,7 @@ function isIsbn13(text: string): boolean {
 
 function isRgbColor(text: string): boolean {
   const match = /^rgb\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)$/.exec(text);
-  return match !== null && match.slice(1).every((part) => !/^0\d/.test(part) && +part < 256);
+  return match?.slice(1).every((part) => !/^0\d/.test(part) && +part < 256) ?? false;
 }
 
 function isDate(text: string): boolean {

@@ -1,7 +1,6 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import { type FieldError, invalid, required, tooMany } from '../../meta/field-error.ts';
 import {
-  type Correlation,
   correlate,
   correlateItem,
   correlateMember,
