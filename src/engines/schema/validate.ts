@@ -1,11 +1,6 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import { type FieldError, invalid, required, tooMany } from '../../meta/field-error.ts';
-import {
-  correlate,
-  correlateItem,
-  correlateMember,
-  isUnchanged,
-} from './correlation.ts';
+import { correlate, correlateItem, correlateMember, isUnchanged } from './correlation.ts';
 import { childPath } from './path.ts';
 import { compilePattern } from './pattern.ts';
 import { resolved, type Schema } from './schema.ts';
