@@ -46,15 +46,16 @@ export function snapshotOf(options: {
   groupOrder: readonly string[];
   generation: number;
 }): CatalogueSnapshot {
-  const found = new Map<string, Found>();
+  // In steps, so that a look-up, which every request makes, joins no strings.
+  const found = new Map<string, Map<string, Map<string, Found>>>();
   const versions = new Map<string, Set<string>>();
   const builtins = new Map<string, ResourceDef>();
   for (const def of options.defs) {
     if (def.custom === undefined) builtins.set(`${def.group}/${def.resource}`, def);
     for (const version of def.versions) {
       if (!version.served) continue;
-      const key = `${def.group}/${version.version}/${def.resource}`;
-      if (!found.has(key)) found.set(key, { def, version });
+      const ofVersion = within(within(found, def.group), version.version);
+      if (!ofVersion.has(def.resource)) ofVersion.set(def.resource, { def, version });
       const ofGroup = versions.get(def.group) ?? new Set();
       versions.set(def.group, ofGroup.add(version.version));
     }
@@ -66,11 +67,21 @@ export function snapshotOf(options: {
   return {
     generation: options.generation,
     defs: [...options.defs],
-    find: (group, version, resource) => found.get(`${group}/${version}/${resource}`),
+    find: (group, version, resource) => found.get(group)?.get(version)?.get(resource),
     builtin: (group, resource) => builtins.get(`${group}/${resource}`),
     groupVersions: (group) => ordered.get(group) ?? [],
     groups: () => groups,
   };
+}
+
+/** The map under a key, made when there is none yet. */
+function within<Inner>(outer: Map<string, Map<string, Inner>>, key: string): Map<string, Inner> {
+  let inner = outer.get(key);
+  if (inner === undefined) {
+    inner = new Map();
+    outer.set(key, inner);
+  }
+  return inner;
 }
 
 function byPrecedence(order: readonly string[]): (one: string, other: string) => number {

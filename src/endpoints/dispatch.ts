@@ -19,8 +19,14 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   const output = negotiateOutput(exchange, info, context.encodings.of(found.def));
   const warnings: string[] = [];
   tellDeprecated(admitted, found.version, warnings);
+  // Named one by one: a spread makes objects the engine takes for dictionaries, at every request.
   const call: ApiCall = {
-    ...admitted,
+    context,
+    exchange,
+    info,
+    user: admitted.user,
+    permit: admitted.permit,
+    baseHeaders: admitted.baseHeaders,
     target: {
       def: found.def,
       version: found.version,
