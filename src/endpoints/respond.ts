@@ -1,7 +1,7 @@
 import type { Exchange } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { StatusDetails, StatusError } from '../meta/status.ts';
-import { jsonIn, objectIn } from '../registry/object-codec.ts';
+import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { sendBody } from './compression.ts';
@@ -91,9 +91,4 @@ export function successStatus(details: StatusDetails, code: number): JsonObject 
     details: { ...details } as JsonObject,
     ...(code === 200 ? {} : { code }),
   };
-}
-
-/** The entry decoded in the request's version; the caller owns the copy. */
-export function decodedFor(call: ApiCall, entry: Entry): JsonObject {
-  return objectIn(call.target.def, call.target.version, entry);
 }

@@ -1,5 +1,5 @@
 import type { FieldError } from './field-error.ts';
-import { apiVersionOf, type GroupKind, type GroupResource } from './types.ts';
+import type { GroupKind, GroupResource } from './types.ts';
 
 /**
  * The error catalogue: every failure the API can answer, its code, reason and wording, in one place
@@ -204,15 +204,6 @@ export function forbidden(gr: GroupResource, name: string, why: string): StatusE
   });
 }
 
-export function methodNotAllowed(gr: GroupResource, action: string): StatusError {
-  return new StatusError({
-    code: 405,
-    reason: 'MethodNotAllowed',
-    message: `${action} is not supported on resources of kind ${JSON.stringify(qualifiedResource(gr))}`,
-    details: resourceDetails(gr, ''),
-  });
-}
-
 /** 405 for a method the path does not know (`the server does not allow this method …`). */
 export function methodNotAllowedOnPath(): StatusError {
   return new StatusError({
@@ -295,9 +286,4 @@ export function internalError(message: string, cause?: unknown): StatusError {
 
 export function serviceUnavailable(message: string): StatusError {
   return new StatusError({ code: 503, reason: 'ServiceUnavailable', message });
-}
-
-/** Upstream's generic 404 text for a kind it does not know in a body. */
-export function noKindMatch(gk: GroupKind, version: string): string {
-  return `no kind ${JSON.stringify(gk.kind)} is registered for version ${JSON.stringify(apiVersionOf({ group: gk.group, version }))}`;
 }

@@ -3,7 +3,6 @@ import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { internalError, StatusError, serviceUnavailable } from '../meta/status.ts';
 import type { GroupKind, GroupResource } from '../meta/types.ts';
 import { type Store, StoreError } from '../storage/contract.ts';
-import type { Entry } from '../watchcache/contract.ts';
 import type { CachePool } from './cache-pool.ts';
 import type { AdmissionPort, FieldManagerPort } from './contract.ts';
 
@@ -59,12 +58,4 @@ export async function storing<T>(write: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw translateStoreError(error);
   }
-}
-
-/** The current object for a write: cached, and known to be as new as the store. */
-export async function currentEntry(
-  registry: Registry,
-  options: { def: ResourceDef; key: string },
-): Promise<Entry | undefined> {
-  return registry.caches.of(options.def).get(options.key, undefined);
 }

@@ -1,10 +1,4 @@
-import {
-  type FieldPath,
-  fieldElement,
-  type PathElement,
-  showPath,
-  sortElements,
-} from './path-element.ts';
+import { type FieldPath, fieldElement, type PathElement, sortElements } from './path-element.ts';
 
 /**
  * A set of paths into an object, as a tree of steps. Immutable: operations share what they keep.
@@ -234,11 +228,6 @@ export function* pathsOf(set: FieldSet, prefix: FieldPath = []): Generator<Field
     const { children } = set.get(element)!;
     if (children !== undefined) yield* pathsOf(children, [...prefix, element]);
   }
-}
-
-/** The set one path a line, as messages show it. */
-export function showSet(set: FieldSet): string {
-  return [...pathsOf(set)].map(showPath).join('\n');
 }
 
 /**

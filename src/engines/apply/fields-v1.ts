@@ -78,13 +78,6 @@ function decodeText(fields: JsonObject): FieldSet {
   return set;
 }
 
-/** As `decodeFields`, remembering the answer for this very object, which may no longer change. */
-export function decodeSharedFields(fields: JsonObject): FieldSet {
-  const set = decodeFields(fields);
-  decoded.set(fields, set);
-  return set;
-}
-
 function readNode(fields: JsonValue | undefined, depth: number): FieldNode {
   if (depth > depthMax) throw new Error('exceeded max depth');
   if (fields === null || fields === undefined) return { member: true, children: undefined };

@@ -20,11 +20,6 @@ export function removeItems(type: ValueType, value: JsonValue, paths: FieldSet):
   return walk(type, value, { paths, mode: 'remove' });
 }
 
-/** The value with only the members and list items whose paths are in the set, a set of leaves. */
-export function extractItems(type: ValueType, value: JsonValue, paths: FieldSet): JsonValue {
-  return walk(type, value, { paths, mode: 'extract' });
-}
-
 interface Picking {
   readonly paths: FieldSet;
   readonly mode: Mode;
