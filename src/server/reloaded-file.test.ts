@@ -24,7 +24,7 @@ function follow(refused: 'retried' | 'left' = 'left') {
     file,
     text: 'one',
     clock,
-    refused,
+    isTemporary: () => refused === 'retried',
     load: (text) => {
       if (text.startsWith('bad')) throw new Error('refused');
       loaded.push(text);

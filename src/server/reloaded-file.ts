@@ -45,8 +45,8 @@ export function readConfigurationFile(file: string): string {
 /**
  * Follows a file of configuration: each second by what the file system says of it, each minute by
  * its text. A new text is given to `load`; when that throws, what was loaded before stays, and
- * `observe` hears of it. `text` is what is loaded already. A text that was refused is tried again
- * each minute with `refused: 'retried'`, for loads that depend on more than the text.
+ * `observe` hears of it. `text` is what is loaded already. A text that was refused is left until it
+ * changes, unless `isTemporary` says of the error that it may pass: then it is tried each minute.
  */
 export function followFile(options: {
   readonly file: string;
@@ -54,7 +54,7 @@ export function followFile(options: {
   readonly clock: Clock;
   readonly load: (text: string) => void | Promise<void>;
   readonly observe: (outcome: ReloadOutcome) => void;
-  readonly refused?: 'retried' | 'left';
+  readonly isTemporary?: (error: unknown) => boolean;
 }): ReloadedFile {
   const { file, clock, load, observe } = options;
   let known = options.text;
@@ -63,6 +63,16 @@ export function followFile(options: {
   let looking: Promise<void> | undefined;
   let stopped = false;
 
+  const loadText = async (text: string): Promise<void> => {
+    try {
+      await load(text);
+    } catch (error) {
+      if (options.isTemporary?.(error) !== true) known = text;
+      throw error;
+    }
+    known = text;
+    observe({ status: 'success' });
+  };
   const look = async (): Promise<void> => {
     try {
       const state = await stateOf(file);
@@ -71,10 +81,7 @@ export function followFile(options: {
       readAt = clock.monotonic();
       const text = readConfigurationFile(file);
       if (text === known || stopped) return;
-      if (options.refused !== 'retried') known = text;
-      await load(text);
-      known = text;
-      observe({ status: 'success' });
+      await loadText(text);
     } catch (error) {
       observe({ status: 'failure', error });
     }
