@@ -9,20 +9,14 @@ import { createStaticTokenAuthenticator } from '../authn/static-token.ts';
 import { parseTokenFile } from '../authn/token-file.ts';
 import { createTokenReviewer } from '../authn/token-review.ts';
 import { createAuthorization } from '../authz/authorization.ts';
-import type { Authorizer } from '../authz/contract.ts';
-import type { EscalationPort } from '../authz/escalation-check.ts';
-import { alwaysAllow, alwaysDeny, createPrivilegedGroupAuthorizer } from '../authz/fixed.ts';
-import { createRbacAuthorizer } from '../authz/rbac-authorizer.ts';
-import { policyRule } from '../authz/rules.ts';
 import type { Dialect } from '../dialect.ts';
-import type { ReviewPort } from '../endpoints/review-port.ts';
 import { limitInFlight } from '../flowcontrol/in-flight.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Gates } from '../pipeline.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Api } from './api.ts';
+import { createAuthorizers } from './authorizers.ts';
 import type { ServerConfig } from './config.ts';
-import { openRbacSource } from './rbac-source.ts';
 import { accountSettings } from './service-account-tokens.ts';
 
 /** Makes the gates of the pipeline from the configuration; `close` ends what they follow. */
@@ -40,7 +34,7 @@ export async function createGates(options: {
     onRejected: ({ authenticator, error }) =>
       logger.debug(3, 'a credential was refused', { authenticator, error: String(error) }),
   });
-  const chosen = await authorizers(options);
+  const chosen = await createAuthorizers(options);
   const authorization = createAuthorization({
     authorizers: chosen.list,
     onError: ({ authorizer, error }) =>
@@ -100,66 +94,5 @@ function secretFinder({ dialect, api }: { readonly dialect: Dialect; readonly ap
     const secrets = api.registry.caches.of(def);
     const entry = await secrets.get(objectKey(namespace, name), undefined);
     return entry === undefined ? undefined : decodeEntry(entry);
-  };
-}
-
-/** Members of `system:masters` pass unasked; then come the modes as ordered (AUTHZ-2, AUTHZ-10). */
-async function authorizers(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): Promise<{
-  readonly list: readonly Authorizer[];
-  readonly rules: EscalationPort['rules'];
-  readonly rulesFor: ReviewPort['rulesFor'];
-  readonly close: () => void;
-}> {
-  const list: Authorizer[] = [createPrivilegedGroupAuthorizer()];
-  const rbac = createRbac(options);
-  for (const mode of options.config.authorizationModes) {
-    if (mode === 'AlwaysAllow') list.push(alwaysAllow);
-    else if (mode === 'AlwaysDeny') list.push(alwaysDeny);
-    else list.push((await rbac.open()).authorizer);
-  }
-  const modes = new Set(options.config.authorizationModes);
-  return {
-    list,
-    rules: rbac.rules,
-    async rulesFor(user, namespace) {
-      const everything = modes.has('AlwaysAllow') ? allRules : [];
-      if (!modes.has('RBAC')) return { rules: everything, errors: [] };
-      const { authorizer } = await rbac.open();
-      const { rules, errors } = authorizer.rulesFor(user, namespace);
-      return { rules: [...everything, ...rules], errors };
-    },
-    close: rbac.close,
-  };
-}
-
-const allRules = [
-  policyRule({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }),
-  policyRule({ verbs: ['*'], nonResourceURLs: ['*'] }),
-];
-
-/** Also for servers where RBAC does not decide: granting more than one holds is checked there too. */
-function createRbac({ api, dialect }: { api: Api; dialect: Dialect }) {
-  const { caches } = api.registry;
-  const open = async () => {
-    const source = await openRbacSource({ caches, snapshot: api.catalogue.snapshot(), dialect });
-    return { source, authorizer: createRbacAuthorizer({ source, dialect }) };
-  };
-  let opened: ReturnType<typeof open> | undefined;
-  const openOnce = () => {
-    opened ??= open();
-    return opened;
-  };
-  return {
-    open: openOnce,
-    async rules() {
-      const { source, authorizer } = await openOnce();
-      await source.fresh();
-      return authorizer;
-    },
-    close: () => void opened?.then(({ authorizer }) => authorizer.stop()),
   };
 }
