@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { FieldRequirement } from '../meta/selectors.ts';
 import type { UserInfo } from '../meta/types.ts';
 
 /** What authorization looks at (AUTHZ-1). Made from a RequestInfo, or by hand for reviews and checks. */
@@ -14,6 +15,8 @@ export interface Attributes {
   readonly name: string;
   /** Of a non-resource request. */
   readonly path: string;
+  /** What a list, watch or deletecollection keeps to; absent when it keeps to nothing readable. */
+  readonly fieldSelector?: readonly FieldRequirement[];
 }
 
 export type Decision = 'allow' | 'deny' | 'no-opinion';

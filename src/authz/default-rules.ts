@@ -279,7 +279,8 @@ function schedulerRules({ rule, events }: RuleWords): PolicyRule[] {
   ];
 }
 
-function nodeRules({ rule }: RuleWords): PolicyRule[] {
+/** The role `system:node`; the Node authorizer decides by them what is the same for all nodes. */
+export function nodeRules({ rule }: RuleWords): PolicyRule[] {
   return [
     rule('create', 'authentication', 'tokenreviews'),
     rule('create', 'authorization', 'localsubjectaccessreviews subjectaccessreviews'),

@@ -1,4 +1,5 @@
 import type { Attributes } from '../authz/contract.ts';
+import { type FieldRequirement, parseFieldSelector } from '../meta/selectors.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { RequestInfo } from './request-info.ts';
 
@@ -9,7 +10,7 @@ import type { RequestInfo } from './request-info.ts';
 export function attributesOf(info: RequestInfo, user: UserInfo, verb = info.verb): Attributes {
   const { isResourceRequest, group, version, resource, subresource } = info;
   const { namespace, name, path } = info;
-  return {
+  const plain = {
     user,
     verb,
     isResourceRequest,
@@ -21,4 +22,19 @@ export function attributesOf(info: RequestInfo, user: UserInfo, verb = info.verb
     name,
     path,
   };
+  const fieldSelector = selecting.has(verb) ? fieldsOf(info.query) : undefined;
+  return fieldSelector === undefined ? plain : { ...plain, fieldSelector };
+}
+
+const selecting = new Set(['list', 'watch', 'deletecollection']);
+
+/** A selector that cannot be read is the endpoint's to refuse; until then it selects everything. */
+function fieldsOf(query: URLSearchParams): readonly FieldRequirement[] | undefined {
+  const text = query.size === 0 ? null : query.get('fieldSelector');
+  if (text === null || text === '') return undefined;
+  try {
+    return parseFieldSelector(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -4,7 +4,7 @@ import type { DialectName } from '../dialect.ts';
 import type { FeatureGates } from './feature-gates.ts';
 import type { RuntimeConfig } from './runtime-config.ts';
 
-export type AuthorizationMode = 'AlwaysAllow' | 'AlwaysDeny' | 'RBAC';
+export type AuthorizationMode = 'AlwaysAllow' | 'AlwaysDeny' | 'Node' | 'RBAC';
 
 /**
  * Everything a server is started with, resolved: `flags.ts` makes it from the command line, a test

@@ -33,7 +33,7 @@ const gateTable = {
   AllowUnsafeMalformedObjectDeletion: alpha,
   AnonymousAuthConfigurableEndpoints: beta,
   AnyVolumeDataSource: beta,
-  AuthorizeNodeWithSelectors: beta,
+  AuthorizeNodeWithSelectors: { ...beta, acts: true },
   AuthorizeWithSelectors: beta,
   BtreeWatchCache: beta,
   CBORServingAndStorage: { ...alpha, acts: true },

@@ -176,7 +176,7 @@ export const serverFlags = {
     group: 'Authorization',
     type: 'list',
     default: 'AlwaysAllow',
-    help: 'Authorizers, asked in order: AlwaysAllow, AlwaysDeny, RBAC.',
+    help: 'Authorizers, asked in order: AlwaysAllow, AlwaysDeny, Node, RBAC.',
   },
   'admin-kubeconfig': {
     group: 'Misc',

@@ -125,7 +125,7 @@ function oneOf<Value extends string>(options: {
   throw new FlagError(`--${flag} ${JSON.stringify(value)} is not one of ${allowed.join(', ')}`);
 }
 
-const allModes: readonly AuthorizationMode[] = ['AlwaysAllow', 'AlwaysDeny', 'RBAC'];
+const allModes: readonly AuthorizationMode[] = ['AlwaysAllow', 'AlwaysDeny', 'Node', 'RBAC'];
 
 function authorizationModes(given: readonly string[]): readonly AuthorizationMode[] {
   if (given.length === 0) throw new FlagError('at least one authorization-mode must be passed');

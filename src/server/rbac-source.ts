@@ -3,6 +3,7 @@ import type { RbacChange, RbacKind } from '../authz/rbac-index.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
+import { follow } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry, EntryChange } from '../watchcache/contract.ts';
 
@@ -30,10 +31,10 @@ export async function openRbacSource(options: {
     kinds.map(async (kind) => {
       const def = snapshot.builtin(group, resources[kind]);
       if (def === undefined) throw new Error(`the catalogue has no ${resources[kind]}`);
-      const tell = (change: EntryChange) => {
+      const tell = (change: Pick<EntryChange, 'previous' | 'current'>) => {
         for (const listener of listeners) listener(rbacChange(kind, change));
       };
-      return [kind, await follow({ caches, def, tell })] as const;
+      return [kind, await hold({ caches, def, tell })] as const;
     }),
   );
   const held = new Map(followed);
@@ -52,7 +53,10 @@ export async function openRbacSource(options: {
   };
 }
 
-function rbacChange(kind: RbacKind, { previous, current }: EntryChange): RbacChange {
+function rbacChange(
+  kind: RbacKind,
+  { previous, current }: Pick<EntryChange, 'previous' | 'current'>,
+): RbacChange {
   return {
     kind,
     ...(previous === undefined ? {} : { previous: decodeEntry(previous) }),
@@ -60,32 +64,23 @@ function rbacChange(kind: RbacKind, { previous, current }: EntryChange): RbacCha
   };
 }
 
-/** Subscribes before it lists, and lets changes win, so that none falls in between. */
-async function follow(options: {
+/** Keeps the objects of a kind as they are, and tells of every change. */
+async function hold(options: {
   readonly caches: CachePool;
   readonly def: ResourceDef;
-  readonly tell: (change: EntryChange) => void;
+  readonly tell: (change: Pick<EntryChange, 'previous' | 'current'>) => void;
 }) {
   const cache = options.caches.of(options.def);
-  const held = new Map<string, Entry | undefined>();
-  const subscription = cache.subscribe((change) => {
-    const key = change.current?.key ?? change.previous?.key;
-    if (key !== undefined) held.set(key, change.current);
-    options.tell(change);
+  const held = new Map<string, Entry>();
+  const followed = await follow(cache, (key, current) => {
+    const previous = held.get(key);
+    if (current === undefined) held.delete(key);
+    else held.set(key, current);
+    options.tell({ previous, current });
   });
-  await cache.ready();
-  const list = await cache.list({
-    namespace: '',
-    resourceVersion: '0',
-    resourceVersionMatch: undefined,
-    limit: undefined,
-    continueToken: undefined,
-    filter: undefined,
-  });
-  for (const entry of list.entries()) if (!held.has(entry.key)) held.set(entry.key, entry);
   return {
-    close: () => subscription.close(),
-    entries: () => [...held.values()].filter((entry) => entry !== undefined),
+    close: followed.close,
+    entries: () => [...held.values()],
     fresh: async () => {
       await cache.get('', undefined);
     },
