@@ -1,4 +1,4 @@
-import { jsonEqual } from '../base/json.ts';
+import { cloneJson, jsonEqual } from '../base/json.ts';
 import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
 import type { ApiObject, ManagedFieldsEntry } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
@@ -12,7 +12,6 @@ import {
   entryOf,
   fromStorage,
   indexOf,
-  objectIn,
   objectKey,
   servesStoredForm,
   toStorage,
@@ -126,7 +125,7 @@ async function attemptUpdate(
   const live = servesStoredForm(def, version)
     ? old
     : fromStorage(def, version, decodeEntry(current));
-  const base = request.replaces === true ? live : objectIn(def, version, current);
+  const base = request.replaces === true ? live : cloneJson(live);
   const object = await request.transform(base, attempt);
   checkPathAgreement(target, object);
   // A patch's own duplicates are dropped behind admission only, as upstream.

@@ -116,8 +116,9 @@ function ownersBefore(kind: TrackedKind, { live, object }: RecordedUpdate): Mana
   if (kind.subresource !== '' || given === undefined) return decodeOrNone(stored);
   if (Array.isArray(given) && given.length === 1 && isEmptyEntry(given[0])) return resetManaged;
   if (jsonEqual(given, stored)) return decodeOrNone(stored);
-  const managed = decodeOrNone(given);
-  return managed.managers.size === 0 ? decodeOrNone(stored) : managed;
+  const { managers, times } = decodeOrNone(given);
+  // Without the entries themselves: a client may have written them in a form that is not ours.
+  return managers.size === 0 ? decodeOrNone(stored) : { managers, times };
 }
 
 /** No owners because the request says so: what it changes itself is tracked all the same. */
@@ -202,7 +203,7 @@ function storeOwners(options: {
     object.metadata.managedFields = stored;
     return;
   }
-  const entries = encodeManaged(owners);
+  const entries = encodeManaged(owners, before);
   if (entries === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = entries;
 }

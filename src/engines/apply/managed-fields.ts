@@ -13,6 +13,8 @@ export interface Managed {
   readonly times: ReadonlyMap<string, string>;
   /** The list this was read from. */
   readonly entries?: JsonValue;
+  /** Its entries by identity, to be written again as they are where nothing changes. */
+  readonly written?: ReadonlyMap<string, ManagedFieldsEntry>;
 }
 
 export const noManaged: Managed = { managers: new Map(), times: new Map() };
@@ -28,12 +30,13 @@ export interface ManagerIdentity {
 /** The identity as the text that keys owners; upstream sorts conflicts by it. */
 export function identityOf(identity: ManagerIdentity): string {
   const { manager, operation, apiVersion, subresource } = identity;
-  return JSON.stringify({
-    ...(manager === '' ? {} : { manager }),
-    operation,
-    ...(operation === 'Apply' || apiVersion === '' ? {} : { apiVersion }),
-    ...(subresource === '' ? {} : { subresource }),
-  });
+  const ofVersion = operation === 'Update' && apiVersion !== '';
+  return (
+    (manager === '' ? '{' : `{"manager":${JSON.stringify(manager)},`) +
+    `"operation":"${operation}"` +
+    (ofVersion ? `,"apiVersion":${JSON.stringify(apiVersion)}` : '') +
+    (subresource === '' ? '}' : `,"subresource":${JSON.stringify(subresource)}}`)
+  );
 }
 
 /** The parts of an identity text; an applier's has no version. */
@@ -52,10 +55,11 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
   if (entries.length === 0) return noManaged;
   const managers = new Map<string, VersionedSet>();
   const times = new Map<string, string>();
+  const written = new Map<string, ManagedFieldsEntry>();
   for (const [index, entry] of entries.entries()) {
-    decodeEntry(isObject(entry) ? entry : {}, index, { managers, times });
+    decodeEntry(isObject(entry) ? entry : {}, index, { managers, times, written });
   }
-  return { managers, times, entries };
+  return { managers, times, entries, written };
 }
 
 interface GrowingManaged {
@@ -63,7 +67,11 @@ interface GrowingManaged {
   readonly times: Map<string, string>;
 }
 
-function decodeEntry(entry: JsonObject, index: number, into: GrowingManaged): void {
+function decodeEntry(
+  entry: JsonObject,
+  index: number,
+  into: GrowingManaged & { readonly written: Map<string, ManagedFieldsEntry> },
+): void {
   const operation = entry['operation'];
   if (operation !== 'Apply' && operation !== 'Update') {
     throw new Error('operation must be `Apply` or `Update`');
@@ -83,17 +91,26 @@ function decodeEntry(entry: JsonObject, index: number, into: GrowingManaged): vo
   into.managers.set(identity, { set, apiVersion, applied: operation === 'Apply' });
   const time = text(entry['time']);
   if (time !== '') into.times.set(identity, time);
+  into.written.set(identity, entry as unknown as ManagedFieldsEntry);
 }
 
 /**
  * Writes owners in upstream's order: operation, time, manager, version, subresource. Undefined when
- * nobody owns anything. The `fieldsV1` are shared: callers may not change them.
+ * nobody owns anything. The entries are shared, with `before` among others: callers may not change
+ * them. `before` is what the owners came from.
  */
-export function encodeManaged({ managers, times }: Managed): ManagedFieldsEntry[] | undefined {
+export function encodeManaged(
+  { managers, times }: Managed,
+  before: Managed = noManaged,
+): ManagedFieldsEntry[] | undefined {
   if (managers.size === 0) return undefined;
-  const entries = [...managers].map(([identity, owned]) =>
-    encodeEntry(identity, owned, times.get(identity)),
-  );
+  const entries: ManagedFieldsEntry[] = [];
+  for (const [identity, owned] of managers) {
+    const time = times.get(identity);
+    const same = before.managers.get(identity) === owned && before.times.get(identity) === time;
+    const known = same ? before.written?.get(identity) : undefined;
+    entries.push(known ?? encodeEntry(identity, owned, time));
+  }
   return entries.sort(compareEntries);
 }
 
@@ -103,15 +120,15 @@ function encodeEntry(
   time: string | undefined,
 ): ManagedFieldsEntry {
   const { manager, operation, subresource } = parseIdentity(identity);
-  return {
-    ...(manager === undefined ? {} : { manager }),
-    operation: owned.applied ? 'Apply' : (operation ?? 'Update'),
-    apiVersion: owned.apiVersion,
-    ...(time === undefined ? {} : { time }),
-    fieldsType: 'FieldsV1',
-    fieldsV1: encodeFields(owned.set),
-    ...(subresource === undefined ? {} : { subresource }),
-  };
+  const entry: JsonObject = {};
+  if (manager !== undefined) entry['manager'] = manager;
+  entry['operation'] = owned.applied ? 'Apply' : (operation ?? 'Update');
+  entry['apiVersion'] = owned.apiVersion;
+  if (time !== undefined) entry['time'] = time;
+  entry['fieldsType'] = 'FieldsV1';
+  entry['fieldsV1'] = encodeFields(owned.set);
+  if (subresource !== undefined) entry['subresource'] = subresource;
+  return entry as unknown as ManagedFieldsEntry;
 }
 
 /** Whole seconds since the epoch; 0 for no time, as upstream counts. */
