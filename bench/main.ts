@@ -5,6 +5,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { http1Client, type LoadClient } from './client.ts';
+import { documents, encodings } from './encodings.ts';
 import { leanHttp2Client } from './lean-http2.ts';
 import { type Figure, rssMegabytes } from './measure.ts';
 import { type Bench, fill, scenarios } from './scenarios.ts';
@@ -13,7 +14,8 @@ import { fanOut, fanOutLatency } from './watch.ts';
 const usage = `npm run bench -- [options]
   --url URL --token TOKEN   drive this server; without them one of our own is started
   --pid PID                 the server's process, for CPU and memory
-  --only NAME,NAME          start create get list chunked update patch apply delete watch latency
+  --only NAME,NAME          start documents create get list chunked update patch apply delete
+                            encodings watch latency
   --seconds N               time for each scenario (3)
   --objects N               objects for lists (10000)
   --protocols LIST          h2,h1 (h2)
@@ -35,7 +37,8 @@ interface Options {
   readonly json: string | undefined;
 }
 
-const everything = 'start,create,get,list,chunked,update,patch,apply,delete,watch,latency';
+const everything =
+  'start,documents,create,get,list,chunked,update,patch,apply,delete,encodings,watch,latency';
 
 function readOptions(): Options {
   const text = (value: string) => ({ type: 'string' as const, default: value });
@@ -101,6 +104,8 @@ async function startOwn(): Promise<Running> {
     `--data-dir=${dataDir}`,
     `--cert-dir=${join(directory, 'certs')}`,
     '--authorization-mode=RBAC',
+    // The reference's names, so that any server can be asked the same.
+    '--dialect=kubernetes',
   ];
   const before = performance.now();
   const child = spawn(process.execPath, ['bin/wheelhouse.js', 'serve', ...flags], {
@@ -232,7 +237,8 @@ async function runRequests(
   report: (figure: Figure) => void,
 ): Promise<void> {
   const { only, objects } = options;
-  const needsObjects = ['get', 'list', 'chunked', 'update', 'patch', 'apply'];
+  const needsObjects = ['get', 'list', 'chunked', 'update', 'patch', 'apply', 'encodings'];
+  if (only.has('documents')) await documents(bench, { report });
   if (only.has('list')) {
     await fill(bench, 1000);
     for (const clients of options.clients) {
@@ -240,6 +246,7 @@ async function runRequests(
     }
   }
   if (needsObjects.some((name) => only.has(name))) await fill(bench, objects);
+  if (only.has('encodings')) await encodings(bench, { objects, report });
   for (const clients of options.clients) {
     const all = scenarios(bench, `r${clients}`, objects);
     if (only.has('get')) report(await all.get(clients));

@@ -40,18 +40,20 @@ export async function measure(options: {
   readonly pid: number | undefined;
   readonly seconds: number;
   readonly operationsMax?: number;
+  /**
+   * Time before the measured one in which the same is done uncounted, so that figures are those of
+   * compiled code; a fifth of `seconds` unless the operations are bounded.
+   */
+  readonly warmUpSeconds?: number;
   /** Does the n-th operation; gives the bytes it received. */
   readonly operation: (n: number, client: number) => Promise<number>;
 }): Promise<Figure> {
   const { clients, pid, operation } = options;
-  const latencies: number[] = [];
+  let latencies: number[] = [];
   let next = 0;
   let bytes = 0;
-  const cpuBefore = pid === undefined ? 0 : cpuSeconds(pid);
-  const start = performance.now();
-  const end = start + options.seconds * 1000;
   const max = options.operationsMax ?? Number.POSITIVE_INFINITY;
-  const loop = async (client: number) => {
+  const loop = async (client: number, end: number) => {
     while (next < max && performance.now() < end) {
       const before = performance.now();
       const received = await operation(next++, client);
@@ -59,7 +61,16 @@ export async function measure(options: {
       latencies.push(performance.now() - before);
     }
   };
-  await Promise.all(Array.from({ length: clients }, (_, client) => loop(client)));
+  const run = (forSeconds: number) => {
+    const end = performance.now() + forSeconds * 1000;
+    return Promise.all(Array.from({ length: clients }, (_, client) => loop(client, end)));
+  };
+  await run(options.warmUpSeconds ?? (Number.isFinite(max) ? 0 : options.seconds / 5));
+  latencies = [];
+  bytes = 0;
+  const cpuBefore = pid === undefined ? 0 : cpuSeconds(pid);
+  const start = performance.now();
+  await run(options.seconds);
   const seconds = (performance.now() - start) / 1000;
   const count = latencies.length;
   const cpu = pid === undefined ? undefined : (cpuSeconds(pid) - cpuBefore) * 1000;
