@@ -42,6 +42,7 @@ export function svcctlFor(server: TestServer): SvcctlHome {
       env: { KUBECONFIG: join(folder, 'config'), EDITOR: 'edit' },
       cwd: folder,
       home: folder,
+      stdinIsTerminal: false,
       stdin: async () => stdin,
       out: (one: string) => {
         text.out += one;

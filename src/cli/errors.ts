@@ -1,4 +1,5 @@
 import { ApiError } from '../client/api-client.ts';
+import { CredentialError } from '../client/credential.ts';
 import { ConnectionError } from '../client/http-client.ts';
 import { KubeconfigError } from '../client/kubeconfig.ts';
 import { CliError } from './io.ts';
@@ -21,6 +22,10 @@ function textOf(error: unknown, doing: string): string {
   if (error instanceof ContextError) return textOf(error.cause, `${error.message}: `);
   if (error instanceof ApiError) return apiErrorText(error, doing);
   if (error instanceof ConnectionError) return connectionText(error);
+  if (error instanceof CredentialError) {
+    return `Unable to connect to the server: getting credentials: ${error.message}`;
+  }
+  if (error instanceof KubeconfigError && error.faults.length > 0) return faultsText(error.faults);
   if (error instanceof CliError || error instanceof KubeconfigError) {
     return `error: ${doing}${error.message}`;
   }
@@ -28,6 +33,15 @@ function textOf(error: unknown, doing: string): string {
     return `error: ${doing}the request timed out`;
   }
   return `error: ${doing}${error instanceof Error ? error.message : String(error)}`;
+}
+
+/** One fault in its own words, several as a list. */
+function faultsText(faults: readonly string[]): string {
+  const [only = ''] = faults;
+  if (faults.length > 1) {
+    return `Error in configuration: \n${faults.map((fault) => `* ${fault}`).join('\n')}`;
+  }
+  return `${only.startsWith('context was') ? 'Error in configuration: ' : 'error: '}${only}`;
 }
 
 function apiErrorText(error: ApiError, doing: string): string {

@@ -3,6 +3,8 @@ export interface CliIo {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly home: string;
+  /** Whether a program started from here could ask the user. */
+  readonly stdinIsTerminal: boolean;
   /** The whole of standard input. */
   stdin(): Promise<string>;
   out(text: string): void;

@@ -98,6 +98,7 @@ export async function main(): Promise<void> {
     env: process.env,
     cwd: process.cwd(),
     home: homedir(),
+    stdinIsTerminal: process.stdin.isTTY === true,
     stdin: readStdin,
     out: (text) => process.stdout.write(text),
     err: (text) => process.stderr.write(text),

@@ -1,14 +1,13 @@
 import path from 'node:path';
 import { type ApiClient, createApiClient } from '../client/api-client.ts';
 import { type ApiResource, type Discovery, discover } from '../client/discovery.ts';
+import { processExecHost } from '../client/exec-source.ts';
+import { type Kubeconfig, kubeconfigFiles, loadKubeconfig } from '../client/kubeconfig.ts';
 import {
-  type Kubeconfig,
   type KubeconfigOverrides,
-  kubeconfigFiles,
-  loadKubeconfig,
   type ResolvedContext,
   resolveContext,
-} from '../client/kubeconfig.ts';
+} from '../client/kubeconfig-context.ts';
 import { RestMapper } from '../client/rest-mapper.ts';
 import type { FlagSpec, Flags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
@@ -33,6 +32,9 @@ export const globalFlags: readonly FlagSpec[] = [
   { name: 'tls-server-name', type: 'text', help: 'Name to check the certificate against' },
   { name: 'as', type: 'text', help: 'User to impersonate' },
   { name: 'as-group', type: 'list', help: 'Group to impersonate; repeatable' },
+  { name: 'as-uid', type: 'text', help: 'UID to impersonate' },
+  { name: 'username', type: 'text', help: 'User name for basic authentication' },
+  { name: 'password', type: 'text', help: 'Password for basic authentication' },
   { name: 'request-timeout', type: 'text', help: 'How long to wait for an answer; 0: for ever' },
   { name: 'v', short: 'v', type: 'text', help: 'Verbosity: 6 logs requests' },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
@@ -76,7 +78,18 @@ export class Session {
   get context(): ResolvedContext {
     if (this.#resolved === undefined) {
       if (this.#config === undefined) throw this.#configError;
-      this.#resolved = resolveContext(this.#config, this.#overrides());
+      this.#resolved = resolveContext(this.#config, this.#overrides(), {
+        execHost: {
+          ...processExecHost,
+          env: this.io.env,
+          stdinIsTerminal: () => this.io.stdinIsTerminal,
+          stdinUnavailable: () =>
+            this.flags.list('filename').includes('-')
+              ? 'used by stdin resource manifest reader'
+              : undefined,
+          stderr: (text) => this.io.err(text),
+        },
+      });
     }
     return this.#resolved;
   }
@@ -160,6 +173,9 @@ export class Session {
       tlsServerName: flags.text('tls-server-name'),
       asUser: flags.text('as'),
       asGroups: flags.list('as-group'),
+      asUid: flags.text('as-uid'),
+      username: text('username'),
+      password: text('password'),
       insecureSkipTlsVerify: flags.has('insecure-skip-tls-verify')
         ? flags.boolean('insecure-skip-tls-verify')
         : undefined,

@@ -1,3 +1,13 @@
+import type { CredentialSource } from './credential.ts';
+
+/** Whom a client acts for, having the right to. */
+export interface Impersonation {
+  readonly user: string;
+  readonly uid?: string | undefined;
+  readonly groups: readonly string[];
+  readonly extra?: ReadonlyMap<string, readonly string[]> | undefined;
+}
+
 /** Everything needed to talk to one API server as one user; made from a kubeconfig or by hand. */
 export interface ClientConfig {
   /** Base URL, with an optional path prefix: `https://127.0.0.1:6443`. */
@@ -8,7 +18,9 @@ export interface ClientConfig {
   /** Asked for every request, so that a token file may change under a running client. */
   readonly token?: (() => string | undefined) | undefined;
   readonly basicAuth?: { readonly username: string; readonly password: string } | undefined;
-  readonly impersonate?: { readonly user: string; readonly groups: readonly string[] } | undefined;
+  /** Used when nothing above says who the client is. */
+  readonly credentials?: CredentialSource | undefined;
+  readonly impersonate?: Impersonation | undefined;
   readonly insecureSkipTlsVerify?: boolean | undefined;
   readonly tlsServerName?: string | undefined;
   readonly userAgent?: string | undefined;

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { errorOf, warningTexts } from './api-client.ts';
-import { kubeconfigFiles, loadKubeconfig, resolveContext } from './kubeconfig.ts';
+import { kubeconfigFiles, loadKubeconfig } from './kubeconfig.ts';
+import { resolveContext } from './kubeconfig-context.ts';
 import { RestMapper, resourcePath } from './rest-mapper.ts';
 import { watchEvents } from './watch-stream.ts';
 import { parseYamlDocuments, toYaml } from './yaml.ts';
@@ -35,7 +36,7 @@ describe('kubeconfig', () => {
       file('two'),
       'current-context: d\nclusters:\n- name: k\n  cluster: {server: "https://two"}\n' +
         'contexts:\n- name: c\n  context: {cluster: k, user: u, namespace: team}\n' +
-        'users:\n- name: u\n  user: {tokenFile: token, client-key-data: a2V5}\n',
+        'users:\n- name: u\n  user: {tokenFile: token, client-certificate-data: Y3J0, client-key-data: a2V5}\n',
     );
     const config = await loadKubeconfig({ files: [file('one'), file('absent'), file('two')] });
     const { client, namespace } = resolveContext(config);
@@ -45,13 +46,15 @@ describe('kubeconfig', () => {
     const other = resolveContext(config, { server: 'https://x', token: 't', namespace: 'm' });
     expect(other.client.server).toBe('https://x');
     expect(other.client.token?.()).toBe('t');
-    expect(() => resolveContext(config, { context: 'no' })).toThrow('context "no" does not exist');
+    expect(() => resolveContext(config, { context: 'no' })).toThrow(
+      'context was not found for specified context: no',
+    );
   });
 
   test('an absent file is an error only when it was asked for; a damaged one always', async () => {
     expect((await loadKubeconfig({ files: [file('absent')] })).currentContext).toBe('');
     await expect(loadKubeconfig({ files: [file('absent')], required: true })).rejects.toThrow(
-      'ENOENT',
+      'no such file or directory',
     );
     writeFileSync(file('damaged'), '{: [');
     await expect(loadKubeconfig({ files: [file('damaged')] })).rejects.toThrow(

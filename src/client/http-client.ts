@@ -1,6 +1,9 @@
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { ClientConfig } from './client-config.ts';
+import { createConnections } from './connections.ts';
+import type { Credential } from './credential.ts';
+import { requestHeaders } from './request-headers.ts';
 
 export interface HttpRequest {
   readonly method: string;
@@ -48,41 +51,35 @@ export class ConnectionError extends Error {
   }
 }
 
-/** Makes a client; opens no connection before the first request. Throws on a malformed URL. */
+/**
+ * Makes a client; opens no connection before the first request. Throws on a malformed URL. A request
+ * rejects with ConnectionError when the server cannot be asked, and with CredentialError when there
+ * is no credential to ask with.
+ */
 export function createHttpClient(config: ClientConfig): HttpClient {
   const base = new URL(config.server);
   const secure = base.protocol === 'https:';
-  const agent = secure
-    ? new https.Agent({ keepAlive: true, ...tlsOptions(config) })
-    : new http.Agent({ keepAlive: true });
-  const prefix = base.pathname === '/' ? '' : base.pathname.replace(/\/$/, '');
+  const connections = createConnections(config, secure);
+  const source = config.credentials;
 
-  const send = (request: HttpRequest): Promise<IncomingMessage> =>
-    new Promise((resolve, reject) => {
-      const outgoing = (secure ? https : http).request(
-        {
-          agent,
-          protocol: base.protocol,
-          hostname: base.hostname.replace(/^\[|\]$/g, ''),
-          port: base.port === '' ? (secure ? 443 : 80) : Number(base.port),
-          method: request.method,
-          path: prefix + request.path,
-          headers: headersOf(config, request),
-          ...(request.signal === undefined ? {} : { signal: request.signal }),
-        },
-        resolve,
-      );
-      outgoing.on('error', (error: NodeJS.ErrnoException) =>
-        reject(error.name === 'AbortError' ? error : new ConnectionError(base.host, error)),
-      );
-      if (request.body !== undefined) outgoing.write(request.body);
-      outgoing.end();
-    });
+  const open = async (request: HttpRequest): Promise<IncomingMessage> => {
+    const credential = await source?.current();
+    const send = (shown: Credential | undefined) =>
+      sendOnce(request, { config, base, agent: connections.agentFor(shown), credential: shown });
+    const incoming = await send(credential);
+    if (incoming.statusCode !== 401 || source === undefined || credential === undefined) {
+      return incoming;
+    }
+    const renewed = await source.renew(credential);
+    if (isSame(renewed, credential)) return incoming;
+    incoming.destroy();
+    return send(renewed);
+  };
 
   return {
     async request(request) {
       return withTimeout(request, async (signal) => {
-        const incoming = await send({ ...request, signal });
+        const incoming = await open({ ...request, signal });
         const chunks: Buffer[] = [];
         for await (const chunk of incoming) chunks.push(chunk as Buffer);
         const body = Buffer.concat(chunks);
@@ -90,41 +87,56 @@ export function createHttpClient(config: ClientConfig): HttpClient {
       });
     },
     async stream(request) {
-      const incoming = await send(request);
+      const incoming = await open(request);
       return { status: incoming.statusCode ?? 0, headers: incoming.headers, body: incoming };
     },
-    close: () => agent.destroy(),
+    close: () => connections.close(),
   };
 }
 
-function tlsOptions(config: ClientConfig): https.AgentOptions {
-  return {
-    ...(config.caPem === undefined ? {} : { ca: config.caPem }),
-    ...(config.certificatePem === undefined ? {} : { cert: config.certificatePem }),
-    ...(config.keyPem === undefined ? {} : { key: config.keyPem }),
-    ...(config.tlsServerName === undefined ? {} : { servername: config.tlsServerName }),
-    ...(config.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
-  };
+/** Whether a renewed credential is what was refused already, so that asking again is no use. */
+function isSame(one: Credential, other: Credential): boolean {
+  return (
+    one.token === other.token &&
+    one.certificatePem === other.certificatePem &&
+    one.keyPem === other.keyPem
+  );
 }
 
-function headersOf(config: ClientConfig, request: HttpRequest): http.OutgoingHttpHeaders {
-  const headers: http.OutgoingHttpHeaders = { accept: 'application/json', ...request.headers };
-  if (config.userAgent !== undefined) headers['user-agent'] = config.userAgent;
-  const token = config.token?.();
-  if (token !== undefined && token !== '') {
-    headers['authorization'] = `Bearer ${token}`;
-  } else if (config.basicAuth !== undefined) {
-    const { username, password } = config.basicAuth;
-    headers['authorization'] = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
-  }
-  if (config.impersonate !== undefined) {
-    headers['impersonate-user'] = config.impersonate.user;
-    if (config.impersonate.groups.length > 0) {
-      headers['impersonate-group'] = [...config.impersonate.groups];
-    }
-  }
-  if (request.body !== undefined) headers['content-length'] = Buffer.byteLength(request.body);
-  return headers;
+interface Sending {
+  readonly config: ClientConfig;
+  readonly base: URL;
+  readonly agent: http.Agent;
+  readonly credential: Credential | undefined;
+}
+
+function sendOnce(request: HttpRequest, sending: Sending): Promise<IncomingMessage> {
+  const { config, base, agent, credential } = sending;
+  const secure = base.protocol === 'https:';
+  const prefix = base.pathname.replace(/\/$/, '');
+  return new Promise((resolve, reject) => {
+    const headers = requestHeaders({ config, own: request.headers, credential });
+    const { body } = request;
+    if (body !== undefined) headers['content-length'] = Buffer.byteLength(body);
+    const outgoing = (secure ? https : http).request(
+      {
+        agent,
+        protocol: base.protocol,
+        hostname: base.hostname.replace(/^\[|\]$/g, ''),
+        port: base.port === '' ? (secure ? 443 : 80) : Number(base.port),
+        method: request.method,
+        path: prefix + request.path,
+        headers,
+        ...(request.signal === undefined ? {} : { signal: request.signal }),
+      },
+      resolve,
+    );
+    outgoing.on('error', (error: NodeJS.ErrnoException) =>
+      reject(error.name === 'AbortError' ? error : new ConnectionError(base.host, error)),
+    );
+    if (body !== undefined) outgoing.write(body);
+    outgoing.end();
+  });
 }
 
 async function withTimeout<T>(

@@ -1,11 +1,20 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
-import type { ClientConfig } from './client-config.ts';
+import { shapeError } from './kubeconfig-shape.ts';
 import { parseYaml } from './yaml.ts';
 
 /** A kubeconfig that cannot be used. */
-export class KubeconfigError extends Error {}
+export class KubeconfigError extends Error {
+  /** What is wrong with the entries in use, each in a line; empty for other failures. */
+  readonly faults: readonly string[];
+
+  constructor(message: string, faults: readonly string[] = []) {
+    super(message);
+    this.name = 'KubeconfigError';
+    this.faults = faults;
+  }
+}
 
 /** Named entries of one or several kubeconfig files; the first to name an entry wins. */
 export interface Kubeconfig {
@@ -22,17 +31,22 @@ export interface LocatedEntry {
   readonly file: string;
 }
 
-/** The files a client reads: `--kubeconfig`, else `$KUBECONFIG` (a path list), else the home's. */
+/** Most of a file that is read, in bytes. */
+const fileBytesMax = 16 * 1024 * 1024;
+
+/**
+ * The files a client reads: `--kubeconfig`, else the path list of `$SVCCONFIG` or, without one, of
+ * `$KUBECONFIG`, else the home's. A list's empty and repeated items count once at most.
+ */
 export function kubeconfigFiles(options: {
   readonly flag?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
 }): readonly string[] {
   if (options.flag !== undefined && options.flag !== '') return [options.flag];
-  const listed = (options.env['KUBECONFIG'] ?? '')
-    .split(path.delimiter)
-    .filter((one) => one !== '');
-  return listed.length > 0 ? listed : [path.join(options.home, '.kube', 'config')];
+  const list = options.env['SVCCONFIG'] || options.env['KUBECONFIG'] || '';
+  const listed = new Set(list.split(path.delimiter).filter((one) => one !== ''));
+  return listed.size > 0 ? [...listed] : [path.join(options.home, '.kube', 'config')];
 }
 
 /**
@@ -48,36 +62,52 @@ export async function loadKubeconfig(options: {
   const contexts = new Map<string, LocatedEntry>();
   let currentContext = '';
   for (const file of options.files) {
-    const document = await readDocument(file, options.required ?? false);
+    const document = await readKubeconfigFile(file, options.required ?? false);
     if (document === undefined) continue;
     addEntries(clusters, { document, list: 'clusters', key: 'cluster', file });
     addEntries(users, { document, list: 'users', key: 'user', file });
     addEntries(contexts, { document, list: 'contexts', key: 'context', file });
-    if (currentContext === '') currentContext = stringOf(document, 'current-context') ?? '';
+    if (currentContext === '') currentContext = textMember(document, 'current-context') ?? '';
   }
   return { currentContext, clusters, users, contexts };
 }
 
-async function readDocument(file: string, required: boolean): Promise<JsonObject | undefined> {
+/**
+ * The document of one file, with everything in it; undefined when it is empty or, unless it is
+ * required, absent. Rejects with KubeconfigError.
+ */
+export async function readKubeconfigFile(
+  file: string,
+  required = false,
+): Promise<JsonObject | undefined> {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    if (!required && (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new KubeconfigError(`${(error as Error).message}`);
+    const { code } = error as NodeJS.ErrnoException;
+    if (!required && code === 'ENOENT') return undefined;
+    const why = code === 'ENOENT' ? 'no such file or directory' : (error as Error).message;
+    throw new KubeconfigError(required ? `stat ${file}: ${why}` : loadError(file, why).message);
   }
+  if (text.length > fileBytesMax) throw loadError(file, 'the file is too large');
+  return parseKubeconfig(text, file);
+}
+
+const loadError = (file: string, why: string): KubeconfigError =>
+  new KubeconfigError(`error loading config file "${file}": ${why}`);
+
+/** As `readKubeconfigFile`, of a text that is there already; `file` is for messages. */
+export async function parseKubeconfig(text: string, file: string): Promise<JsonObject | undefined> {
   let value: JsonValue;
   try {
     value = await parseYaml(text);
   } catch (error) {
-    throw new KubeconfigError(
-      `error loading config file ${JSON.stringify(file)}: ${String(error)}`,
-    );
+    throw loadError(file, (error as Error).message);
   }
   if (value === null) return undefined;
-  if (!isObject(value)) {
-    throw new KubeconfigError(`error loading config file ${JSON.stringify(file)}: not a mapping`);
-  }
+  if (!isObject(value)) throw loadError(file, 'not a mapping');
+  const wrong = shapeError(value);
+  if (wrong !== undefined) throw loadError(file, wrong);
   return value;
 }
 
@@ -87,152 +117,17 @@ function addEntries(
 ): void {
   const list = member(from.document, from.list);
   if (!Array.isArray(list)) return;
+  const folder = path.dirname(path.resolve(from.file));
   for (const entry of list) {
-    if (!isObject(entry)) continue;
-    const name = stringOf(entry, 'name');
-    const body = member(entry, from.key);
-    if (name === undefined || into.has(name)) continue;
-    const folder = path.dirname(path.resolve(from.file));
+    const name = isObject(entry) ? (textMember(entry, 'name') ?? '') : '';
+    const body = isObject(entry) ? member(entry, from.key) : undefined;
+    if (into.has(name)) continue;
     into.set(name, { body: isObject(body) ? body : {}, folder, file: from.file });
   }
 }
 
-function stringOf(object: JsonObject, name: string): string | undefined {
+/** A member that is text and not empty. */
+export function textMember(object: JsonObject, name: string): string | undefined {
   const value = member(object, name);
   return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-/** What the command line may override. */
-export interface KubeconfigOverrides {
-  readonly context?: string | undefined;
-  readonly cluster?: string | undefined;
-  readonly user?: string | undefined;
-  readonly namespace?: string | undefined;
-  readonly server?: string | undefined;
-  readonly token?: string | undefined;
-  readonly insecureSkipTlsVerify?: boolean | undefined;
-  readonly certificateAuthority?: string | undefined;
-  readonly clientCertificate?: string | undefined;
-  readonly clientKey?: string | undefined;
-  readonly tlsServerName?: string | undefined;
-  readonly asUser?: string | undefined;
-  readonly asGroups?: readonly string[] | undefined;
-}
-
-export interface ResolvedContext {
-  readonly client: ClientConfig;
-  /** The context's namespace or the override; `default` when neither says. */
-  readonly namespace: string;
-  /** Whether flag or context named the namespace. */
-  readonly namespaceGiven: boolean;
-}
-
-/** Picks the context and makes a client's configuration of it. Throws KubeconfigError. */
-export function resolveContext(
-  config: Kubeconfig,
-  overrides: KubeconfigOverrides = {},
-): ResolvedContext {
-  const name = overrides.context ?? config.currentContext;
-  const context = config.contexts.get(name);
-  if (context === undefined && name !== '') {
-    throw new KubeconfigError(
-      overrides.context === undefined
-        ? `current-context ${JSON.stringify(name)} does not exist`
-        : `context ${JSON.stringify(name)} does not exist`,
-    );
-  }
-  const body = context?.body ?? {};
-  const clusterName = overrides.cluster ?? stringOf(body, 'cluster') ?? '';
-  const userName = overrides.user ?? stringOf(body, 'user') ?? '';
-  const cluster = named(config.clusters, { kind: 'cluster', name: clusterName });
-  const user = named(config.users, { kind: 'auth info', name: userName });
-  const namespace = overrides.namespace ?? stringOf(body, 'namespace');
-  return {
-    client: { ...clusterConfig(cluster, overrides), ...userConfig(user, overrides) },
-    namespace: namespace ?? 'default',
-    namespaceGiven: namespace !== undefined,
-  };
-}
-
-function named(
-  entries: ReadonlyMap<string, LocatedEntry>,
-  wanted: { kind: string; name: string },
-): LocatedEntry | undefined {
-  const found = entries.get(wanted.name);
-  if (found === undefined && wanted.name !== '') {
-    throw new KubeconfigError(`${wanted.kind} ${JSON.stringify(wanted.name)} does not exist`);
-  }
-  return found;
-}
-
-/** Where clients go when nobody says. */
-export const defaultServer = 'http://localhost:8080';
-
-function clusterConfig(
-  cluster: LocatedEntry | undefined,
-  overrides: KubeconfigOverrides,
-): ClientConfig {
-  const body = cluster?.body ?? {};
-  const server = overrides.server ?? stringOf(body, 'server') ?? defaultServer;
-  const insecure = overrides.insecureSkipTlsVerify ?? body['insecure-skip-tls-verify'] === true;
-  const caPem = insecure
-    ? undefined
-    : (readOverride(overrides.certificateAuthority) ??
-      dataOrFile(cluster, 'certificate-authority'));
-  return {
-    server: server.includes('://') ? server : `https://${server}`,
-    caPem,
-    insecureSkipTlsVerify: insecure,
-    tlsServerName: overrides.tlsServerName ?? stringOf(body, 'tls-server-name'),
-  };
-}
-
-function userConfig(
-  user: LocatedEntry | undefined,
-  overrides: KubeconfigOverrides,
-): Partial<ClientConfig> {
-  const body = user?.body ?? {};
-  const username = stringOf(body, 'username');
-  const asUser = overrides.asUser ?? stringOf(body, 'as');
-  return {
-    certificatePem:
-      readOverride(overrides.clientCertificate) ?? dataOrFile(user, 'client-certificate'),
-    keyPem: readOverride(overrides.clientKey) ?? dataOrFile(user, 'client-key'),
-    token: tokenSource(user, overrides),
-    basicAuth:
-      username === undefined ? undefined : { username, password: stringOf(body, 'password') ?? '' },
-    impersonate:
-      asUser === undefined ? undefined : { user: asUser, groups: overrides.asGroups ?? [] },
-  };
-}
-
-function tokenSource(
-  user: LocatedEntry | undefined,
-  overrides: KubeconfigOverrides,
-): (() => string | undefined) | undefined {
-  const fixed = overrides.token ?? (user === undefined ? undefined : stringOf(user.body, 'token'));
-  if (fixed !== undefined) return () => fixed;
-  const file = user === undefined ? undefined : stringOf(user.body, 'tokenFile');
-  if (user === undefined || file === undefined) return undefined;
-  return () => readPem(path.resolve(user.folder, file)).trim();
-}
-
-function dataOrFile(entry: LocatedEntry | undefined, name: string): string | undefined {
-  if (entry === undefined) return undefined;
-  const data = stringOf(entry.body, `${name}-data`);
-  if (data !== undefined) return Buffer.from(data, 'base64').toString();
-  const file = stringOf(entry.body, name);
-  return file === undefined ? undefined : readPem(path.resolve(entry.folder, file));
-}
-
-function readOverride(file: string | undefined): string | undefined {
-  return file === undefined ? undefined : readPem(file);
-}
-
-function readPem(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new KubeconfigError(`unable to read ${file}: ${(error as Error).message}`);
-  }
 }

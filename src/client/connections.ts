@@ -1,0 +1,51 @@
+import http from 'node:http';
+import https from 'node:https';
+import type { ClientConfig } from './client-config.ts';
+import type { Credential } from './credential.ts';
+
+/** The kept-alive connections of a client, all under one client certificate at a time. */
+export interface Connections {
+  /** The agent for a request with this credential; another certificate ends the old connections. */
+  agentFor(credential: Credential | undefined): http.Agent;
+  close(): void;
+}
+
+/** Makes the connections' keeper; opens none. */
+export function createConnections(config: ClientConfig, secure: boolean): Connections {
+  if (!secure) {
+    const agent = new http.Agent({ keepAlive: true });
+    return { agentFor: () => agent, close: () => agent.destroy() };
+  }
+  const fixed = { certificatePem: config.certificatePem, keyPem: config.keyPem };
+  let shown: Credential = fixed;
+  let agent: https.Agent | undefined;
+  const drop = (): void => {
+    agent?.destroy();
+    agent = undefined;
+  };
+  const ignoreChanges = config.credentials?.onCertificateChange(drop);
+  return {
+    agentFor(credential) {
+      const wanted = credential?.certificatePem === undefined ? fixed : credential;
+      // A connection keeps the certificate it began with, so another one needs a new handshake.
+      if (wanted.certificatePem !== shown.certificatePem || wanted.keyPem !== shown.keyPem) drop();
+      shown = wanted;
+      agent ??= new https.Agent({ keepAlive: true, ...tlsOptions(config, wanted) });
+      return agent;
+    },
+    close() {
+      ignoreChanges?.();
+      drop();
+    },
+  };
+}
+
+function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions {
+  return {
+    ...(config.caPem === undefined ? {} : { ca: config.caPem }),
+    ...(shown.certificatePem === undefined ? {} : { cert: shown.certificatePem }),
+    ...(shown.keyPem === undefined ? {} : { key: shown.keyPem }),
+    ...(config.tlsServerName === undefined ? {} : { servername: config.tlsServerName }),
+    ...(config.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
+  };
+}
