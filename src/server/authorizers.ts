@@ -8,7 +8,6 @@ import type { ReviewPort } from '../endpoints/review-port.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
 import { defaultGates } from './feature-gates.ts';
-import { defaultGates } from './feature-gates.ts';
 import { openRbacSource } from './rbac-source.ts';
 
 /** Members of `system:masters` pass unasked; then come the modes as ordered (AUTHZ-2, AUTHZ-10). */
