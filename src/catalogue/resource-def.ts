@@ -64,6 +64,10 @@ export interface VersionDef {
   /** Built-in versions: the release that brought it, and the one it goes with, as `1.27`. */
   readonly introduced?: string;
   readonly removedRelease?: string;
+  /** Served though it is a beta version from after release 1.22, as successors of older ones are. */
+  readonly isOnByDefault?: boolean;
+  /** What a deletion through this version does with dependents, when the kind's own is another. */
+  readonly defaultPropagation?: 'Orphan';
   /**
    * Custom kinds: defaults, prunes and coerces a body in place and gives the paths of unknown
    * members. Absent for built-in kinds, which `decodeTyped` their schema.

@@ -9,8 +9,8 @@ import {
 } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { apiVersionOf } from '../meta/types.ts';
-import { type StructFacts, structFacts } from './facts.ts';
 import { groupStems } from './gen/index.ts';
+import { currentMinor, lifeMembers, lifeOf } from './life.ts';
 import { schemaOf } from './schema-of.ts';
 import { withGeneration, withStatus } from './with-status.ts';
 
@@ -41,9 +41,6 @@ export interface KindOptions {
   /** Whether generation is kept (META-8): most workloads do, most core kinds do not. */
   readonly generation?: boolean;
 }
-
-/** The release whose behaviour this is. */
-export const emulatedMinor = 32;
 
 /** Completes a kind's declaration into the entry of the catalogue. */
 export function defineKind(options: KindOptions): ResourceDef {
@@ -108,55 +105,19 @@ function versionDef(
 ): VersionDef {
   const { version } = at;
   const typeName = `${options.facts}.${version.version}.${options.kind}`;
-  // Versions that are not stable alone have a release in which they end.
-  const isStable = /^v\d+$/.test(version.version);
-  const life = isStable ? undefined : lifeOf(typeName);
-  const warning = life === undefined ? undefined : deprecationWarning(options, { ...at, life });
+  // Of stable versions nothing needs asking: all of them are there.
+  const life = /^v\d+$/.test(version.version) ? undefined : lifeOf(typeName);
   return {
-    served: life === undefined || minorOf(life.removed) > emulatedMinor,
-    ...(life === undefined ? {} : { introduced: life.introduced, removedRelease: life.removed }),
-    ...(warning === undefined ? {} : { deprecationWarning: warning }),
+    ...lifeMembers(life, {
+      dialect: options.dialect,
+      apiVersion: apiVersionOf({ group: at.group, version: version.version }),
+      kind: options.kind,
+      minor: currentMinor,
+    }),
     ...version,
     // A getter, since a start needs the schemas of few kinds.
     get schema() {
       return schemaOf(typeName);
     },
   };
-}
-
-const minorOf = (release: string): number => Number(release.split('.')[1]);
-const later = (release: string, minors: number): string => `1.${minorOf(release) + minors}`;
-
-/** When a version that is not stable comes and goes; three releases each where nothing else is said. */
-interface Life {
-  readonly introduced: string;
-  readonly deprecated: string;
-  readonly removed: string;
-  readonly facts: StructFacts;
-}
-
-function lifeOf(typeName: string): Life | undefined {
-  const facts = structFacts(typeName);
-  if (facts?.introduced === undefined) return undefined;
-  const { introduced, deprecated = later(introduced, 3) } = facts;
-  return { introduced, deprecated, removed: facts.removed ?? later(deprecated, 3), facts };
-}
-
-/** Upstream's wording of the warning for a deprecated version (VER-3); undefined for a current one. */
-function deprecationWarning(
-  options: KindOptions,
-  at: { group: string; version: VersionOptions; life: Life },
-): string | undefined {
-  const { version } = at.version;
-  const { deprecated, removed, facts } = at.life;
-  if (minorOf(deprecated) > emulatedMinor) return undefined;
-  const subject = `${apiVersionOf({ group: at.group, version })} ${options.kind}`;
-  const end = `deprecated in v${deprecated}+, unavailable in v${removed}+`;
-  return `${subject} is ${end}${replacementOf(options, facts)}`;
-}
-
-function replacementOf(options: KindOptions, facts: StructFacts): string {
-  if (facts.replacement === undefined) return '';
-  const { group, version, kind } = facts.replacement;
-  return `; use ${apiVersionOf({ group: options.dialect.group(group), version })} ${kind}`;
 }

@@ -146,7 +146,8 @@ function graceSeconds(request: DeleteRequest, object: ApiObject): number {
  */
 function finalizersFor(finalizers: readonly string[], request: DeleteRequest): readonly string[] {
   const { propagationPolicy, orphanDependents } = request.options;
-  const { defaultPropagation } = request.target.def.strategy;
+  const { def, version } = request.target;
+  const defaultPropagation = version.defaultPropagation ?? def.strategy.defaultPropagation;
   const others = finalizers.filter((one) => one !== orphanFinalizer && one !== foregroundFinalizer);
   if (defaultPropagation === 'unsupported') return others;
   if (propagationPolicy === undefined && orphanDependents === undefined) {

@@ -162,7 +162,7 @@ function createRegistry(options: {
     store,
     clock,
     caches,
-    fieldManager: createFieldManager({ dialect, logger }),
+    fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
     admission: admissionChain(plugins),
   };
 }

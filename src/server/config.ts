@@ -80,6 +80,8 @@ export interface ServerConfig {
   readonly featureGates?: FeatureGates;
   /** Which built-in versions and resources are served (VER-1); the usual ones when absent. */
   readonly runtimeConfig?: RuntimeConfig;
+  /** Minor number of the release whose APIs are served (VER-2); this one's when absent. */
+  readonly emulatedMinor?: number;
   /** Metrics that are deprecated for so long that they are not shown by themselves (VER-6). */
   readonly hiddenMetrics?: 'hidden' | 'shown';
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
-import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { applyPatch, recordUpdate, type TrackedKind } from '../engines/apply/field-manager.ts';
 import { type FieldFilter, setOfFields } from '../engines/apply/field-set.ts';
@@ -13,9 +13,10 @@ import { fromStorage, toStorage } from '../registry/object-codec.ts';
 export function createFieldManager(options: {
   readonly dialect: Dialect;
   readonly logger: Logger;
+  readonly snapshot: () => CatalogueSnapshot;
 }): FieldManagerPort {
   const { logger } = options;
-  const tracked = trackedKinds(options.dialect);
+  const tracked = trackedKinds(options);
   return {
     recordUpdate({ target, ...update }) {
       const error = recordUpdate(tracked(target), update);
@@ -28,7 +29,13 @@ export function createFieldManager(options: {
 }
 
 /** One value per version and sub-resource of an entry: the engine keeps what it compiles by it. */
-function trackedKinds(dialect: Dialect): (target: Target) => TrackedKind {
+function trackedKinds({
+  dialect,
+  snapshot,
+}: {
+  readonly dialect: Dialect;
+  readonly snapshot: () => CatalogueSnapshot;
+}): (target: Target) => TrackedKind {
   const known = new WeakMap<VersionDef, Map<string, TrackedKind>>();
   const lastAppliedAnnotation = dialect.label('last-applied-configuration', 'kubectl');
   return (target) => {
@@ -40,43 +47,69 @@ function trackedKinds(dialect: Dialect): (target: Target) => TrackedKind {
     }
     let kind = bySubresource.get(subresource);
     if (kind === undefined) {
-      kind = trackedKind(target, lastAppliedAnnotation);
+      kind = trackedKind(target, { lastAppliedAnnotation, snapshot });
       bySubresource.set(subresource, kind);
     }
     return kind;
   };
 }
 
-function trackedKind(target: Target, lastAppliedAnnotation: string): TrackedKind {
+function trackedKind(
+  target: Target,
+  options: { readonly lastAppliedAnnotation: string; readonly snapshot: () => CatalogueSnapshot },
+): TrackedKind {
   const { def, version, subresource } = target;
-  const versionOf = (apiVersion: string) =>
-    def.versions.find(
-      (one) => apiVersionOf({ group: def.group, version: one.version }) === apiVersion,
-    );
+  const formOf = (apiVersion: string) => formAt(def, apiVersion, options.snapshot);
   return {
     apiVersion: apiVersionOf({ group: def.group, version: version.version }),
     kind: def.kind,
     subresource,
-    schemaFor: (apiVersion) => versionOf(apiVersion)?.schema,
+    schemaFor: (apiVersion) => formOf(apiVersion)?.version.schema,
     metadataSchema: schemaOf('meta.v1.ObjectMeta'),
     convert(object, apiVersion) {
-      const from = versionOf(String(object.apiVersion));
-      const to = versionOf(apiVersion);
-      if (from === undefined || to === undefined) return undefined;
-      return convert(def, object, { from, to });
+      const from = formOf(String(object.apiVersion));
+      const to = formOf(apiVersion);
+      return from === undefined || to === undefined ? undefined : convert(object, { from, to });
     },
-    lastAppliedAnnotation,
+    lastAppliedAnnotation: options.lastAppliedAnnotation,
     ...resetFilter(def, subresource),
   };
 }
 
-function convert(
+/** One of the forms that the objects of a kind are shown in. */
+interface Form {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+}
+
+/**
+ * The form of an apiVersion: one of the kind's own, or one of another group that shows the same
+ * objects, through which they may have been written (`extensions` and `apps`).
+ */
+function formAt(
   def: ResourceDef,
-  object: JsonObject,
-  versions: { from: VersionDef; to: VersionDef },
-): JsonObject {
+  apiVersion: string,
+  snapshot: () => CatalogueSnapshot,
+): Form | undefined {
+  const own = formOf(def, apiVersion);
+  if (own !== undefined || def.custom !== undefined) return own;
+  for (const other of snapshot().defs) {
+    if (other.custom !== undefined || other.storage.prefix !== def.storage.prefix) continue;
+    const found = formOf(other, apiVersion);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
+  const { group } = def;
+  const version = def.versions.find((one) => apiVersionOf({ group, ...one }) === apiVersion);
+  return version === undefined ? undefined : { def, version };
+}
+
+function convert(object: JsonObject, { from, to }: { from: Form; to: Form }): JsonObject {
   const copy = structuredClone(object) as ApiObject;
-  return fromStorage(def, versions.to, toStorage(def, versions.from, copy));
+  return fromStorage(to.def, to.version, toStorage(from.def, from.version, copy));
 }
 
 /** What the endpoint throws away, its writers cannot own (SSA-10). */

@@ -1,3 +1,4 @@
+import { emulationChoices } from './emulation.ts';
 import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
 import { identityFlags } from './identity-flags.ts';
@@ -113,6 +114,13 @@ export const serverFlags = {
     default: '',
     help: 'Pairs key=true or key=false that switch built-in APIs on and off; a key alone is true. Alpha versions, and beta versions newer than release 1.22, are off unless they are switched on. The keys:',
     choices: runtimeConfigChoices,
+  },
+  'emulated-version': {
+    group: 'Generic',
+    type: 'list',
+    default: '',
+    help: 'The release whose APIs are served, as 1.21 or kube=1.21: with the versions removed since, and without those that came later. Older releases than upstream can emulate are there for their manifests and clients. This one when empty:',
+    choices: emulationChoices,
   },
   'show-hidden-metrics-for-version': {
     group: 'Generic',

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { dialectNames } from '../dialect.ts';
 import type { AuthorizationMode, ServerConfig } from './config.ts';
+import { readEmulatedVersion } from './emulation.ts';
 import { readFeatureGates } from './feature-gates.ts';
 import { FlagError, type FlagValues, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
@@ -35,11 +36,13 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   checkContradictions(values, given);
   const features = readFeatureGates(values['feature-gates']);
   const apis = readRuntimeConfig(values['runtime-config']);
+  const emulatedMinor = readEmulatedVersion(values['emulated-version']);
   const options: ServerOptions = {
     config: Object.freeze({
       ...configOf(values),
       featureGates: features.gates,
       runtimeConfig: apis.config,
+      ...(emulatedMinor === undefined ? {} : { emulatedMinor }),
       hiddenMetrics: hiddenMetricsOf(values['show-hidden-metrics-for-version']),
       compressResponses: features.gates.enabled('APIResponseCompression'),
       cborServed: features.gates.enabled('CBORServingAndStorage'),

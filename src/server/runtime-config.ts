@@ -138,8 +138,8 @@ function isOn(
 }
 
 /** Stable versions, and beta ones from before release 1.22. */
-function isOnByDefault({ version, introduced }: VersionDef): boolean {
-  if (gaVersion.test(version)) return true;
+function isOnByDefault({ version, introduced, isOnByDefault: isOn }: VersionDef): boolean {
+  if (isOn === true || gaVersion.test(version)) return true;
   return betaVersion.test(version) && Number(introduced?.split('.')[1] ?? 22) < 22;
 }
 

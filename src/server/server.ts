@@ -9,6 +9,7 @@ import { createApi } from './api.ts';
 import { ensureServingCertificates } from './certificates.ts';
 import type { ServerConfig } from './config.ts';
 import { startControllers } from './controllers.ts';
+import { emulatedKinds } from './emulation.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
 import { createMetrics } from './metrics.ts';
@@ -42,7 +43,9 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   const dialect = dialectOf(config.dialect);
   const tls = servingTls(config);
   const served = { config: config.runtimeConfig ?? new Map(), dialect };
-  const kinds = configuredKinds(builtinKinds(dialect, { checkRules }), served);
+  const known = builtinKinds(dialect, { checkRules });
+  const ofRelease = await emulatedKinds(known, { minor: config.emulatedMinor, dialect });
+  const kinds = configuredKinds(ofRelease, served);
   const metrics = createMetrics({ config, kinds });
   const store = await openStore(config);
   const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });

@@ -3,8 +3,9 @@ import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
+import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
-import { sortedKeys } from '../checks.ts';
+import { same, sortedKeys } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
@@ -60,6 +61,24 @@ function validate(object: JsonObject): FieldError[] {
   ];
 }
 
+/** Where the count of the template's changes went when it was no longer a member of spec. */
+export const templateGenerationAnnotation = 'deprecated.daemonset.template.generation';
+
+const templateGeneration = (object: ApiObject): number =>
+  Number.parseInt(object.metadata.annotations?.[templateGenerationAnnotation] ?? '', 10) || 0;
+
+function countTemplate(object: ApiObject, generation: number): void {
+  const annotations = { ...object.metadata.annotations };
+  annotations[templateGenerationAnnotation] = String(generation);
+  object.metadata.annotations = annotations;
+}
+
+function countChange(object: ApiObject, old: ApiObject): void {
+  const template = (one: ApiObject) => objectAt(one, 'spec', 'template');
+  const isChanged = !same(template(object), template(old));
+  countTemplate(object, templateGeneration(old) + (isChanged ? 1 : 0));
+}
+
 function nodeSelector(object: JsonObject): string {
   const selector = objectAt(object, 'spec', 'template', 'spec', 'nodeSelector');
   const parts = sortedKeys(selector).map((key) => `${key}=${textAt(selector, key)}`);
@@ -99,6 +118,12 @@ export function daemonSet(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
+      prepareForCreate: (_, object) => {
+        countTemplate(object, Math.max(templateGeneration(object), 1));
+      },
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource !== 'status') countChange(object, old);
+      },
       validateCreate: (_, object) => validate(object),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status' ? [] : [...validate(object), ...selectorKept(object, old)],

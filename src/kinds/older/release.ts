@@ -1,0 +1,203 @@
+import type { JsonObject } from '../../base/json.ts';
+import type {
+  ColumnDef,
+  ResourceDef,
+  Strategy,
+  StrategyContext,
+  VersionDef,
+} from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { decodeTyped } from '../../engines/schema/decode-typed.ts';
+import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
+import { groupStems } from '../gen/index.ts';
+import { currentMinor, type Life, lifeMembers, lifeOf } from '../life.ts';
+import { schemaOf } from '../schema-of.ts';
+import type { OlderKind, OlderVersion } from './contract.ts';
+import { endedKinds } from './ended-kinds.ts';
+import { olderKinds } from './table.ts';
+
+interface Release {
+  readonly dialect: Dialect;
+  readonly minor: number;
+}
+
+/**
+ * The built-in kinds as a release had them (VER-2): with the versions since removed, and without
+ * what came later. Objects are stored in the same form whatever the release, so that a server can go
+ * from one to the other and back.
+ */
+export function kindsOfRelease(
+  defs: readonly ResourceDef[],
+  release: Release,
+): readonly ResourceDef[] {
+  const all = withOlderVersions(defs, release);
+  return all.map((def) => ({
+    ...def,
+    versions: def.versions.map((version) => atRelease(def, version, release)),
+  }));
+}
+
+/** The kinds with every version that any release had, as the current one serves them: for tools. */
+export function kindsOfAllReleases(
+  defs: readonly ResourceDef[],
+  dialect: Dialect,
+): readonly ResourceDef[] {
+  return withOlderVersions(defs, { dialect, minor: currentMinor });
+}
+
+function withOlderVersions(defs: readonly ResourceDef[], release: Release): readonly ResourceDef[] {
+  const { dialect } = release;
+  const table = olderKinds(dialect);
+  const grown = [...defs, ...endedKinds(dialect)].flatMap((def) => {
+    const kinds = table.filter((one) => groupOf(dialect, one.facts) === def.group);
+    const kind = kinds.find((one) => one.kind === def.kind);
+    return kind === undefined ? [def] : grownDefs(def, kind, release);
+  });
+  return grown;
+}
+
+const groupOf = (dialect: Dialect, facts: string): string =>
+  dialect.group(groupStems[facts] ?? facts);
+
+/** The kind with its older versions, and its views in other groups. */
+function grownDefs(def: ResourceDef, kind: OlderKind, release: Release): ResourceDef[] {
+  const groups = [...new Set([kind.facts, ...kind.older.map(({ facts }) => facts)])];
+  return groups.map((facts) => {
+    const older = kind.older.filter((one) => one.facts === facts);
+    const own = facts === kind.facts ? def.versions : [];
+    const group = groupOf(release.dialect, facts);
+    const versions = older.map((one) => versionDef(one, { def, group, release }));
+    return {
+      ...def,
+      group,
+      versions: [...own, ...versions],
+      strategy: strategyOf(def.strategy, older),
+    };
+  });
+}
+
+function versionDef(
+  older: OlderVersion,
+  { def, group, release }: { def: ResourceDef; group: string; release: Release },
+): VersionDef {
+  const stored = storedVersion(def);
+  const typeName = older.type ?? `${older.facts}.${older.version}.${def.kind}`;
+  const { isOnByDefault, defaultPropagation } = older;
+  const schema = older.schema ?? (() => schemaOf(typeName));
+  const columns = older.columns ?? columnsOf(stored?.columns, older);
+  return {
+    version: older.version,
+    ...lifeMembers(older.life ?? lifeOf(typeName), {
+      ...release,
+      apiVersion: apiVersionOf({ group, version: older.version }),
+      kind: def.kind,
+    }),
+    get schema() {
+      return schema();
+    },
+    defaults(object) {
+      older.defaults?.(object);
+      if (older.defaulting !== 'alone') stored?.defaults?.(object);
+    },
+    toStorage: (object) => shaped(stored?.schema, older.toStorage?.(object) ?? object),
+    fromStorage: (object) => shaped(schema(), older.fromStorage?.(object) ?? object),
+    ...(columns === undefined ? {} : { columns }),
+    ...(isOnByDefault === undefined ? {} : { isOnByDefault }),
+    ...(defaultPropagation === undefined ? {} : { defaultPropagation }),
+  };
+}
+
+/** The version whose form is stored; Events of their own group have none. */
+function storedVersion({ group, storage, versions }: ResourceDef): VersionDef | undefined {
+  return versions.find(({ version }) => apiVersionOf({ group, version }) === storage.apiVersion);
+}
+
+/** The object in the form a schema has: members of other versions dropped, those it needs added. */
+function shaped(schema: VersionDef['schema'] | undefined, object: ApiObject): ApiObject {
+  if (schema === undefined) return object;
+  const { apiVersion, kind } = object;
+  return { apiVersion, kind, ...decodeTyped(schema)(object) } as ApiObject;
+}
+
+/** The stored version's columns, over the stored form. */
+function columnsOf(
+  columns: readonly ColumnDef[] | undefined,
+  older: OlderVersion,
+): readonly ColumnDef[] | undefined {
+  const { toStorage } = older;
+  if (columns === undefined || toStorage === undefined) return columns;
+  const converted = new WeakMap<JsonObject, JsonObject>();
+  const storedForm = (object: JsonObject): JsonObject => {
+    const known = converted.get(object);
+    if (known !== undefined) return known;
+    const made = toStorage(structuredClone(object) as ApiObject);
+    converted.set(object, made);
+    return made;
+  };
+  return columns.map((one) => ({
+    ...one,
+    cell: (object, nowMs) => one.cell(storedForm(object), nowMs),
+  }));
+}
+
+/** The kind's rules, with those of an older version where the request is of that version. */
+function strategyOf(strategy: Strategy, older: readonly OlderVersion[]): Strategy {
+  const rules = new Map<string, Strategy>();
+  for (const { version, rules: own } of older) {
+    if (own !== undefined) rules.set(version, { ...strategy, ...own(strategy) });
+  }
+  if (rules.size === 0) return strategy;
+  const of = (context: StrategyContext) => rules.get(context.version ?? '') ?? strategy;
+  return {
+    ...strategy,
+    ...fieldLabelsOf(strategy, rules),
+    prepareForCreate: (context, object) => of(context).prepareForCreate?.(context, object),
+    prepareForUpdate: (context, object, old) =>
+      of(context).prepareForUpdate?.(context, object, old),
+    validateCreate: (context, object) => of(context).validateCreate?.(context, object) ?? [],
+    validateUpdate: (context, object, old) =>
+      of(context).validateUpdate?.(context, object, old) ?? [],
+  };
+}
+
+function fieldLabelsOf(
+  strategy: Strategy,
+  rules: ReadonlyMap<string, Strategy>,
+): Pick<Strategy, 'fieldLabels'> {
+  const labels = { ...strategy.fieldLabels };
+  for (const own of rules.values()) Object.assign(labels, own.fieldLabels);
+  return Object.keys(labels).length === 0 ? {} : { fieldLabels: labels };
+}
+
+/** Releases of stable versions where the types say otherwise than what their group served. */
+const stableSince: Readonly<Record<string, Life>> = {
+  'authorization.v1.LocalSubjectAccessReview': { introduced: 6 },
+  'authorization.v1.SelfSubjectAccessReview': { introduced: 6 },
+  'authorization.v1.SelfSubjectRulesReview': { introduced: 8 },
+  'apiextensions.v1.CustomResourceDefinition': { introduced: 16 },
+  'storage.v1.CSIDriver': { introduced: 19 },
+};
+
+/** A version of the current kinds as a release had it; older ones have their life already. */
+function atRelease(def: ResourceDef, version: VersionDef, release: Release): VersionDef {
+  const { dialect } = release;
+  if (version.removedRelease !== undefined && version.toStorage !== undefined) return version;
+  const facts = directoryOf(dialect, def.group);
+  const typeName = `${facts}.${version.version}.${def.kind}`;
+  const life = stableSince[typeName] ?? lifeOf(typeName);
+  const { deprecationWarning: _, ...properties } = Object.getOwnPropertyDescriptors(version);
+  const members = lifeMembers(life, {
+    ...release,
+    apiVersion: apiVersionOf({ group: def.group, version: version.version }),
+    kind: def.kind,
+  });
+  return Object.defineProperties({} as VersionDef, {
+    ...properties,
+    ...Object.getOwnPropertyDescriptors(members),
+  });
+}
+
+function directoryOf(dialect: Dialect, group: string): string {
+  const found = Object.entries(groupStems).find(([, stem]) => dialect.group(stem) === group);
+  return found?.[0] ?? '';
+}
