@@ -128,6 +128,16 @@ export interface StrategyContext {
 export interface Strategy {
   /** Judges `metadata.name`; messages for a 422. */
   readonly validateName: (name: string) => readonly string[];
+  /**
+   * Gives the object what no other may have too (a Service's addresses and ports), in place and
+   * ahead of `prepare…`; `old` is absent for a create. Throws StatusError when there is none to
+   * give. The registry settles each allocation once, whatever comes of the write.
+   */
+  readonly allocate?: (
+    context: StrategyContext,
+    object: ApiObject,
+    old: ApiObject | undefined,
+  ) => Promise<Allocation>;
   readonly prepareForCreate?: (context: StrategyContext, object: ApiObject) => void;
   readonly validateCreate?: (context: StrategyContext, object: ApiObject) => readonly FieldError[];
   readonly prepareForUpdate?: (context: StrategyContext, object: ApiObject, old: ApiObject) => void;
@@ -179,6 +189,18 @@ export interface Strategy {
   readonly afterCommit?: (change: {
     readonly type: 'create' | 'update' | 'delete';
   }) => MaybePromise<void>;
+}
+
+/** What became of the write that something was allocated for. */
+export type AllocationOutcome =
+  | { readonly type: 'written'; readonly revision: number }
+  /** Nothing was written: what was allocated is free again. */
+  | { readonly type: 'refused' }
+  /** The store failed: the write may have happened. */
+  | { readonly type: 'unknown' };
+
+export interface Allocation {
+  settle(outcome: AllocationOutcome): void;
 }
 
 /** An immutable view of all kinds served; every change makes a new one with a higher generation. */

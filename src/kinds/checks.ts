@@ -66,3 +66,9 @@ export function invalidGo(field: string, goText: string, detail: string): FieldE
 export function goStrings(values: readonly string[]): string {
   return `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
 }
+
+/** A list as Go prints it with `%#v`: `[]core.IPFamily{"IPv4"}`, and an absent one as nil. */
+export function goList(type: string, values: readonly string[] | undefined): string {
+  if (values === undefined) return `[]${type}(nil)`;
+  return `[]${type}{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
+}

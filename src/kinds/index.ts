@@ -39,7 +39,7 @@ import { podTemplate } from './core/pod-template.ts';
 import { replicationController } from './core/replication-controller.ts';
 import { resourceQuota } from './core/resource-quota.ts';
 import { secret } from './core/secret.ts';
-import { service } from './core/service.ts';
+import { type ServiceOptions, service } from './core/service.ts';
 import { serviceAccount } from './core/service-account.ts';
 import { endpointSlice } from './discovery/endpoint-slice.ts';
 import { event } from './events/event.ts';
@@ -119,14 +119,20 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   endpointSlice,
 ];
 
-/** All built-in kinds in the dialect's names, and what definitions of custom kinds are judged with. */
-export function builtinKinds(
-  dialect: Dialect,
-  definitions: CrdOptions = {},
-): readonly ResourceDef[] {
-  return kinds.map((kind) =>
-    kind === customResourceDefinition
-      ? customResourceDefinition(dialect, definitions)
-      : kind(dialect),
-  );
+/** What kinds work with that only a server has. */
+export interface KindPorts {
+  /** What definitions of custom kinds are judged with. */
+  readonly definitions?: CrdOptions;
+  /** Where Services get their addresses and ports from. */
+  readonly services?: ServiceOptions;
+}
+
+/** All built-in kinds in the dialect's names. */
+export function builtinKinds(dialect: Dialect, ports: KindPorts = {}): readonly ResourceDef[] {
+  return kinds.map((kind) => {
+    if (kind === customResourceDefinition) {
+      return customResourceDefinition(dialect, ports.definitions ?? {});
+    }
+    return kind === service ? service(dialect, ports.services ?? {}) : kind(dialect);
+  });
 }

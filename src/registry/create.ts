@@ -4,6 +4,7 @@ import { alreadyExists, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
+import { settling } from './allocation.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
 import { encodeStored, entryOf, indexOf, objectKey, toStorage } from './object-codec.ts';
 import { checkPathAgreement, dropDuplicateOwners, fillSystemFields } from './object-meta.ts';
@@ -69,11 +70,14 @@ export async function insertObject(
   const { def, version } = target;
   const stored = toStorage(def, version, object);
   const strategyContext = strategyContextOf(target, context, nowMs);
-  def.strategy.prepareForCreate?.(strategyContext, stored);
-  validateNew(target, strategyContext, stored);
-  await registry.admission.validate(call);
-  for (const text of def.strategy.warnings?.(stored, undefined) ?? []) context.warn(text);
-  return putNew(registry, { target, stored, context, mayRename });
+  const allocation = def.strategy.allocate?.(strategyContext, stored, undefined);
+  return settling(allocation, 0, async () => {
+    def.strategy.prepareForCreate?.(strategyContext, stored);
+    validateNew(target, strategyContext, stored);
+    await registry.admission.validate(call);
+    for (const text of def.strategy.warnings?.(stored, undefined) ?? []) context.warn(text);
+    return putNew(registry, { target, stored, context, mayRename });
+  });
 }
 
 async function putNew(

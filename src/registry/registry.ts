@@ -51,11 +51,20 @@ export function translateStoreError(error: unknown): unknown {
   }
 }
 
+const fromStore = new WeakSet<object>();
+
+/** Whether a store's write failed with this error, so that nobody knows whether it happened. */
+export function cameFromStore(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && fromStore.has(error);
+}
+
 /** Runs a store write, translating its errors. */
 export async function storing<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
-    throw translateStoreError(error);
+    const translated = translateStoreError(error);
+    if (typeof translated === 'object' && translated !== null) fromStore.add(translated);
+    throw translated;
   }
 }

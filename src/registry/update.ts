@@ -1,8 +1,10 @@
 import { cloneJson, jsonEqual } from '../base/json.ts';
+import type { StrategyContext } from '../catalogue/resource-def.ts';
 import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
 import type { ApiObject, ManagedFieldsEntry } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
+import { settling } from './allocation.ts';
 import type { Target, Transform, WriteContext, Written } from './contract.ts';
 import { insertObject, strategyContextOf } from './create.ts';
 import { isFinalized, removeFinalized } from './finalize.ts';
@@ -63,13 +65,15 @@ export async function updateObject(registry: Registry, request: UpdateRequest): 
       current === undefined
         ? await attemptCreate(registry, request, attempt)
         : await attemptUpdate(registry, { request, current, attempt });
-    if ('written' in outcome) return outcome.written;
+    if (outcome.written !== undefined) return outcome.written;
     current = outcome.current;
   }
   throw conflict(groupResourceOf(def), target.name, modifiedMessage);
 }
 
-type Outcome = { readonly written: Written } | { readonly current: Entry | undefined };
+type Outcome =
+  | { readonly written: Written }
+  | { readonly current: Entry | undefined; readonly written?: never };
 
 async function attemptCreate(
   registry: Registry,
@@ -150,22 +154,24 @@ async function attemptUpdate(
   await registry.admission.mutate(call);
   dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const stored = toStorage(def, version, object);
-  applyStrategy({ target, context, nowMs, stored, old });
-  await registry.admission.validate(call);
-  for (const text of def.strategy.warnings?.(stored, old) ?? []) context.warn(text);
-  return putChanged(registry, { target, context, current, stored, old });
+  const strategyContext = strategyContextOf(target, context, nowMs);
+  const allocation = def.strategy.allocate?.(strategyContext, stored, old);
+  return settling<Outcome>(allocation, current.revision, async () => {
+    applyStrategy({ target, strategyContext, stored, old });
+    await registry.admission.validate(call);
+    for (const text of def.strategy.warnings?.(stored, old) ?? []) context.warn(text);
+    return putChanged(registry, { target, context, current, stored, old });
+  });
 }
 
 function applyStrategy(options: {
   target: Target;
-  context: WriteContext;
-  nowMs: number;
+  strategyContext: StrategyContext;
   stored: ApiObject;
   old: ApiObject;
 }): void {
-  const { target, context, nowMs, stored, old } = options;
+  const { target, strategyContext, stored, old } = options;
   const { strategy } = target.def;
-  const strategyContext = strategyContextOf(target, context, nowMs);
   keepSystemFields(stored, old);
   strategy.prepareForUpdate?.(strategyContext, stored, old);
   validateChange(target, strategyContext, { object: stored, old });

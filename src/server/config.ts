@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { DialectName } from '../dialect.ts';
+import type { ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
 import type { FeatureGates } from './feature-gates.ts';
 import type { RuntimeConfig } from './runtime-config.ts';
 
@@ -60,6 +61,8 @@ export interface ServerConfig {
     /** `off` accepts tokens of accounts that are gone. */
     readonly lookup?: 'required' | 'off';
   };
+  /** What Services are given addresses and node ports from; the usual ranges when absent. */
+  readonly serviceRanges?: ServiceRangeTexts;
   /** Items of `--controllers`; `['*']` when absent. */
   readonly controllers?: readonly string[];
   readonly authorizationModes: readonly AuthorizationMode[];

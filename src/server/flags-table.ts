@@ -135,6 +135,18 @@ export const serverFlags = {
     stage: 'own',
     help: "The vendor label of groups, labels and system namespaces: svc, or kubernetes for unmodified clients of upstream's API.",
   },
+  'service-cluster-ip-range': {
+    group: 'Generic',
+    type: 'list',
+    default: '10.0.0.0/24',
+    help: 'CIDR block that Services are given addresses from; two, of different families, for two addresses each.',
+  },
+  'service-node-port-range': {
+    group: 'Generic',
+    type: 'string',
+    default: '30000-32767',
+    help: 'Ports of nodes that Services are given, both ends included. A change leaves the ports of older Services as they are.',
+  },
   'data-dir': {
     group: 'Storage',
     type: 'string',

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { dialectNames } from '../dialect.ts';
+import { readServiceRanges, type ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
 import type { AuthorizationMode, ServerConfig } from './config.ts';
 import { readEmulatedVersion } from './emulation.ts';
 import { readFeatureGates } from './feature-gates.ts';
@@ -71,6 +72,7 @@ function configOf(
     store: storeOf(values),
     compactionIntervalMs: values['etcd-compaction-interval'],
     eventTtlMs: values['event-ttl'],
+    serviceRanges: serviceRangesOf(values),
     authentication: {
       // Everybody may do everything only once they have said who they are, as upstream.
       anonymous: values['anonymous-auth'] && !modes.includes('AlwaysAllow'),
@@ -115,6 +117,16 @@ function limitsOf(values: Values): ServerConfig['limits'] {
     writesInFlightMax: orUnlimited(values['max-mutating-requests-inflight']),
     ...(streams === 0 ? {} : { streamsPerConnectionMax: streams }),
   };
+}
+
+function serviceRangesOf(values: Values): ServiceRangeTexts {
+  const texts = {
+    clusterIps: values['service-cluster-ip-range'],
+    nodePorts: values['service-node-port-range'],
+  };
+  const ranges = readServiceRanges(texts);
+  if ('error' in ranges) throw new FlagError(ranges.error);
+  return texts;
 }
 
 function oneOf<Value extends string>(options: {

@@ -16,6 +16,7 @@ import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
 import { checkRules } from './rule-engine.ts';
 import { configuredKinds } from './runtime-config.ts';
+import { createServiceNumbers } from './service-numbers.ts';
 import { runStartHooks } from './start-hooks.ts';
 
 /** A server that listens. */
@@ -42,8 +43,9 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   const { clock, logger } = config;
   const dialect = dialectOf(config.dialect);
   const tls = servingTls(config);
+  const services = createServiceNumbers(config);
   const served = { config: config.runtimeConfig ?? new Map(), dialect };
-  const known = builtinKinds(dialect, { checkRules });
+  const known = builtinKinds(dialect, { definitions: { checkRules }, services });
   const ofRelease = await emulatedKinds(known, { minor: config.emulatedMinor, dialect });
   const kinds = configuredKinds(ofRelease, served);
   const metrics = createMetrics({ config, kinds });
@@ -57,6 +59,7 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
     kinds,
     metrics,
   });
+  services.readFrom(api);
   const giveUp = async (error: unknown): Promise<never> => {
     await api.close();
     await store.close();

@@ -1,105 +1,38 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
+import type { ColumnDef, ResourceDef, Strategy } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { duplicate, type FieldError, invalid, required } from '../../meta/field-error.ts';
-import { breaks, dns1035Label, dnsLabel } from '../../meta/names.ts';
+import { dns1035Label } from '../../meta/names.ts';
+import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
-import { validateLabels } from '../pod/template.ts';
-import { oneOf, portNumber } from '../pod/validate.ts';
+import { validateServiceStatus } from './service/load-balancer-status.ts';
+import { asService, isExternallyAccessible, needsClusterIp } from './service/spec.ts';
+import { dropTypeDependent } from './service/transitions.ts';
+import { validateService, validateServiceUpdate } from './service/validation.ts';
+import { serviceWarnings } from './service/warnings.ts';
 
-const types = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
-
-function fillDefaults(object: JsonObject): void {
-  const spec = ensure(object, 'spec');
-  fill(spec, { sessionAffinity: 'None', type: 'ClusterIP' });
-  if (spec['sessionAffinity'] === 'None') delete spec['sessionAffinityConfig'];
-  else fill(ensure(ensure(spec, 'sessionAffinityConfig'), 'clientIP'), { timeoutSeconds: 10800 });
-  for (const port of objectsAt(spec, 'ports')) {
+function fillDefaults(object: ApiObject): void {
+  const { spec } = asService(object);
+  const members: JsonObject = spec;
+  fill(members, { sessionAffinity: 'None', type: 'ClusterIP' });
+  if (spec.sessionAffinity === 'None') delete spec.sessionAffinityConfig;
+  if (spec.sessionAffinity === 'ClientIP') {
+    const config = ensure(ensure(members, 'sessionAffinityConfig'), 'clientIP');
+    fill(config, { timeoutSeconds: 10800 });
+  }
+  for (const port of spec.ports ?? []) {
     fill(port, { protocol: 'TCP' });
-    const target = port['targetPort'];
-    if (target === undefined || target === null || target === 0 || target === '') {
-      port['targetPort'] = port['port'] ?? 0;
-    }
+    const { targetPort = 0 } = port;
+    if (targetPort === 0 || targetPort === '') port.targetPort = port.port ?? 0;
   }
-  const type = spec['type'];
-  if (type === 'NodePort' || type === 'LoadBalancer')
-    fill(spec, { externalTrafficPolicy: 'Cluster' });
-  if (type !== 'ExternalName') fill(spec, { internalTrafficPolicy: 'Cluster' });
-  if (type === 'LoadBalancer') fill(spec, { allocateLoadBalancerNodePorts: true });
-}
-
-function validatePorts(spec: JsonObject): FieldError[] {
-  const ports = objectsAt(spec, 'ports');
-  const names = new Set<string>();
-  const used = new Set<string>();
-  return ports.flatMap((port, index) => {
-    const path = `spec.ports[${index}]`;
-    const name = textAt(port, 'name');
-    const errors: FieldError[] = [];
-    if (name === '') {
-      if (ports.length > 1) errors.push(required(`${path}.name`));
-    } else {
-      errors.push(...breaks(`${path}.name`, name, dnsLabel));
-      if (names.has(name)) errors.push(duplicate(`${path}.name`, name));
-    }
-    names.add(name);
-    const number = numberAt(port, 'port');
-    errors.push(...portNumber(`${path}.port`, number));
-    errors.push(...oneOf(port, `${path}.protocol`, ['SCTP', 'TCP', 'UDP']));
-    const identity = `${textAt(port, 'protocol')}/${number}`;
-    if (used.has(identity)) {
-      errors.push(duplicate(path, { protocol: textAt(port, 'protocol'), port: number }));
-    }
-    used.add(identity);
-    return errors;
-  });
-}
-
-function validate(object: JsonObject): FieldError[] {
-  const spec = ensure(object, 'spec');
-  const type = textAt(spec, 'type');
-  const headless = textAt(spec, 'clusterIP') === 'None';
-  const errors: FieldError[] = [];
-  if (listAt(spec, 'ports').length === 0 && type !== 'ExternalName' && !headless) {
-    errors.push(required('spec.ports'));
-  }
-  if (type === 'LoadBalancer' && headless) {
-    const detail = "may not be set to 'None' for LoadBalancer services";
-    errors.push(invalid('spec.clusterIPs[0]', 'None', detail));
-  }
-  if (type === 'ExternalName' && textAt(spec, 'externalName') === '') {
-    errors.push(required('spec.externalName'));
-  }
-  return [
-    ...errors,
-    ...oneOf(spec, 'spec.type', types),
-    ...validatePorts(spec),
-    ...validateLabels(objectAt(spec, 'selector'), 'spec.selector'),
-    ...oneOf(spec, 'spec.sessionAffinity', ['ClientIP', 'None']),
-  ];
-}
-
-function validateUpdate(object: JsonObject, old: JsonObject): FieldError[] {
-  const errors = validate(object);
-  const before = textAt(old, 'spec', 'clusterIP');
-  const now = textAt(object, 'spec', 'clusterIP');
-  const external = [object, old].some((one) => textAt(one, 'spec', 'type') === 'ExternalName');
-  if (before !== '' && now !== before && !external) {
-    errors.push(invalid('spec.clusterIPs[0]', now, 'may not change once set'));
-  }
-  return errors;
-}
-
-/** What the server chose stays when an update leaves it out. */
-function keepAllocated(object: JsonObject, old: JsonObject): void {
-  const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
-  if (spec['type'] === 'ExternalName' || before['type'] === 'ExternalName') return;
-  for (const name of ['clusterIP', 'clusterIPs', 'ipFamilies', 'ipFamilyPolicy']) {
-    const value = before[name];
-    if (value !== undefined) fill(spec, { [name]: value });
+  if (isExternallyAccessible(spec)) fill(members, { externalTrafficPolicy: 'Cluster' });
+  if (needsClusterIp(spec)) fill(members, { internalTrafficPolicy: 'Cluster' });
+  if (spec.type !== 'LoadBalancer') return;
+  fill(members, { allocateLoadBalancerNodePorts: true });
+  for (const one of objectsAt(object, 'status', 'loadBalancer', 'ingress')) {
+    if (textAt(one, 'ip') !== '') fill(one, { ipMode: 'VIP' });
   }
 }
 
@@ -148,8 +81,15 @@ const columns: readonly ColumnDef[] = [
   column('Selector', selector, { priority: 1, description: 'Selector of the pods.' }),
 ];
 
+/** What the Services of a server are given addresses and ports with. */
+export interface ServiceOptions {
+  /** Absent: none are given, as for a tool that only reads objects. */
+  readonly allocate?: Strategy['allocate'];
+}
+
 /** Service: a name and address for a changing set of pods. */
-export function service(dialect: Dialect): ResourceDef {
+export function service(dialect: Dialect, options: ServiceOptions = {}): ResourceDef {
+  const { allocate } = options;
   return defineKind({
     dialect,
     facts: 'core',
@@ -169,12 +109,18 @@ export function service(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dns1035Label,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
+      ...(allocate === undefined ? {} : { allocate }),
+      validateCreate: (_, object) => validateService(asService(object), dialect),
       prepareForUpdate: (context, object, old) => {
-        if (context.subresource === '') keepAllocated(object, old);
+        if (context.subresource === 'status') return;
+        dropTypeDependent(asService(object).spec, asService(old).spec);
       },
       validateUpdate: (context, object, old) =>
-        context.subresource === 'status' ? [] : validateUpdate(object, old),
+        context.subresource === 'status'
+          ? validateServiceStatus(asService(object))
+          : validateServiceUpdate(asService(object), asService(old), dialect),
+      warnings: (object) => serviceWarnings(asService(object), dialect),
+      allowCreateOnUpdate: true,
       deleteAnswers: 'object',
     },
     subresources: [

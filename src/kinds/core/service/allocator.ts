@@ -1,0 +1,255 @@
+import type { Strategy } from '../../../catalogue/resource-def.ts';
+import { type FieldError, invalid } from '../../../meta/field-error.ts';
+import { internalError, invalidObject, type StatusError } from '../../../meta/status.ts';
+import { invalidGo } from '../../checks.ts';
+import { shownIps } from './cluster-ips.ts';
+import { keepsDualStack, type ServedFamilies, settleFamilies } from './families.ts';
+import type { ServiceLedger } from './ledger.ts';
+import { type AddressPool, type PortPool, pickFree, portKey } from './pools.ts';
+import {
+  allocatesNodePorts,
+  asService,
+  isExternalName,
+  mayHaveNodePorts,
+  needsHealthCheck,
+  noAddress,
+  nodePortsOf,
+  type ServicePort,
+  type ServiceSpec,
+} from './spec.ts';
+import { keepAllocated, syncClusterIps } from './transitions.ts';
+
+/** What there is to give; the first pool's family is the usual one. */
+export interface ServiceRanges {
+  readonly addresses: readonly [AddressPool, ...AddressPool[]];
+  readonly nodePorts: PortPool;
+}
+
+/** Why a number cannot be had, in upstream's words. */
+const taken = {
+  ip: 'provided IP is already allocated',
+  port: 'provided port is already allocated',
+  full: 'range is full',
+} as const;
+
+/** What a dry run is shown in place of node ports of its own. */
+const dryPort = 32768;
+
+/**
+ * A Service's `allocate`: gives addresses and ports, settles their families, and carries over what
+ * was given before. Throws 422 for a number that was asked for and cannot be had, 500 when a range
+ * is full.
+ */
+export function allocateService(options: {
+  readonly ranges: ServiceRanges;
+  readonly ledger: ServiceLedger;
+}): NonNullable<Strategy['allocate']> {
+  const { ranges, ledger } = options;
+  return async (context, object, old) => {
+    if (context.subresource !== '') return { settle: () => {} };
+    await ledger.caughtUp();
+    const name = object.metadata.name ?? '';
+    const attempt = new AllocationAttempt({ ranges, ledger, name, isDry: context.dryRun });
+    const { spec } = asService(object);
+    const before = old === undefined ? undefined : asService(old).spec;
+    try {
+      if (before !== undefined) keepAllocated(spec, before);
+      syncClusterIps(spec, before);
+      attempt.run(spec, before);
+    } catch (error) {
+      ledger.settle(attempt.keys, { type: 'refused' });
+      throw error;
+    }
+    return { settle: (outcome) => ledger.settle(attempt.keys, outcome) };
+  };
+}
+
+/** The numbers taken for one write. All in one turn of the event loop: see `ServiceLedger`. */
+class AllocationAttempt {
+  /** What was taken, for the ledger. */
+  readonly keys: string[] = [];
+  readonly #ranges: ServiceRanges;
+  readonly #ledger: ServiceLedger;
+  readonly #name: string;
+  readonly #isDry: boolean;
+  readonly #dryPorts: number[] = [];
+
+  constructor(options: {
+    ranges: ServiceRanges;
+    ledger: ServiceLedger;
+    name: string;
+    isDry: boolean;
+  }) {
+    this.#ranges = options.ranges;
+    this.#ledger = options.ledger;
+    this.#name = options.name;
+    this.#isDry = options.isDry;
+  }
+
+  run(spec: ServiceSpec, old: ServiceSpec | undefined): void {
+    const served = this.#ranges.addresses.map(({ family }) => family) as unknown as ServedFamilies;
+    const errors = settleFamilies(spec, old, served);
+    if (errors.length > 0) throw this.#invalid(errors);
+    this.#giveAddresses(spec, old);
+    if (mayHaveNodePorts(spec)) {
+      if (old === undefined) this.#givePorts(spec);
+      else this.#changePorts(spec, old);
+    }
+    this.#giveHealthCheckPort(spec, old);
+  }
+
+  #giveAddresses(spec: ServiceSpec, old: ServiceSpec | undefined): void {
+    const { clusterIPs = [] } = spec;
+    if (isExternalName(spec) || clusterIPs[0] === noAddress) return;
+    // Without an address of its own yet: new, once ExternalName, or older than this server's ranges.
+    const isFresh = old === undefined || isExternalName(old) || clusterIPs.length === 0;
+    if (isFresh) {
+      this.#addresses(spec, 0);
+      return;
+    }
+    if (keepsDualStack(spec, old) || old.clusterIPs?.[0] === noAddress) return;
+    const isUpgrade = old.ipFamilies?.length === 1 && spec.ipFamilies?.length === 2;
+    if (isUpgrade) this.#addresses(spec, 1);
+  }
+
+  /** An address of each family from the index on; a named one, or any. */
+  #addresses(spec: ServiceSpec, from: number): void {
+    const { ipFamilies = [], clusterIPs: ips = [] } = spec;
+    const given = [...ips];
+    for (const [index, family] of ipFamilies.entries()) {
+      if (index < from) continue;
+      const pool = this.#ranges.addresses.find((one) => one.family === family);
+      if (pool === undefined) continue;
+      const asked = ips[index] ?? '';
+      given[index] = asked === '' ? this.#anyAddress(pool) : this.#namedAddress(pool, asked, spec);
+    }
+    spec.clusterIPs = given;
+    const [first] = given;
+    if (first !== undefined) spec.clusterIP = first;
+  }
+
+  #anyAddress(pool: AddressPool): string {
+    if (this.#isDry) return pool.dryAddress;
+    const index = pickFree(pool, (key) => this.#ledger.isHeld(key));
+    if (index === undefined) {
+      throw internalError(
+        `failed to allocate a serviceIP for Service ${JSON.stringify(this.#name)}: ${taken.full}`,
+      );
+    }
+    this.#take(pool.keyOf(index));
+    return pool.addressOf(index);
+  }
+
+  #namedAddress(pool: AddressPool, ip: string, spec: ServiceSpec): string {
+    const key = pool.keyOfAddress(ip);
+    const refuse = (why: string) => {
+      const detail = `failed to allocate IP ${ip}: ${why}`;
+      return this.#invalid([invalidGo('spec.clusterIPs', shownIps(spec), detail)]);
+    };
+    if (key === undefined) {
+      const where = `The range of valid IPs is ${pool.text}`;
+      throw refuse(`the provided IP (${ip}) is not in the valid range. ${where}`);
+    }
+    if (this.#isDry) return ip;
+    if (this.#ledger.isHeld(key)) throw refuse(taken.ip);
+    this.#take(key);
+    return ip;
+  }
+
+  /** Ports of a new Service: entries of the same port number share a node port. */
+  #givePorts(spec: ServiceSpec): void {
+    const { ports = [] } = spec;
+    const chosen = new Map<number, number>();
+    for (const [index, port] of ports.entries()) {
+      const number = port.port ?? 0;
+      const asked = port.nodePort ?? 0;
+      if (asked === 0 && !allocatesNodePorts(spec)) continue;
+      const shared = chosen.get(number);
+      if (shared === undefined) {
+        const wanted = wantedNodePort(number, ports);
+        const nodePort = wanted === 0 ? this.#anyPort() : this.#namedPort(wanted, index);
+        port.nodePort = nodePort;
+        chosen.set(number, nodePort);
+      } else if (asked === 0) port.nodePort = shared;
+      else if (asked !== shared) this.#namedPort(asked, index);
+    }
+  }
+
+  #changePorts(spec: ServiceSpec, old: ServiceSpec): void {
+    const kept = new Set(nodePortsOf(old));
+    const fresh = new Set<number>();
+    for (const [index, port] of (spec.ports ?? []).entries()) {
+      const asked = port.nodePort ?? 0;
+      if (asked === 0) {
+        if (allocatesNodePorts(spec)) port.nodePort = this.#anyPort();
+      } else if (!kept.has(asked) && !fresh.has(asked)) {
+        fresh.add(this.#namedPort(asked, index));
+      }
+    }
+  }
+
+  #namedPort(port: number, index: number): number {
+    const why = this.#takePort(port);
+    if (why === undefined) return port;
+    throw this.#invalid([invalid(`spec.ports[${index}].nodePort`, port, why)]);
+  }
+
+  #anyPort(): number {
+    if (this.#isDry) return this.#anyDryPort();
+    const index = pickFree(this.#ranges.nodePorts, (key) => this.#ledger.isHeld(key));
+    if (index === undefined) throw internalError(`failed to allocate a nodePort: ${taken.full}`);
+    this.#take(this.#ranges.nodePorts.keyOf(index));
+    return this.#ranges.nodePorts.first + index;
+  }
+
+  #anyDryPort(): number {
+    const port = Math.max(dryPort - 1, ...this.#dryPorts) + 1;
+    this.#dryPorts.push(port);
+    return port;
+  }
+
+  /** Takes a port by its number; gives why it cannot be had. */
+  #takePort(port: number): string | undefined {
+    const key = this.#ranges.nodePorts.keyOfPort(port);
+    if (this.#isDry) {
+      if (this.#ledger.isHeld(portKey(port)) || this.#dryPorts.includes(port)) return taken.port;
+      this.#dryPorts.push(port);
+      return undefined;
+    }
+    if (key === undefined) {
+      const where = `The range of valid ports is ${this.#ranges.nodePorts.text}`;
+      return `provided port is not in the valid range. ${where}`;
+    }
+    if (this.#ledger.isHeld(key)) return taken.port;
+    this.#take(key);
+    return undefined;
+  }
+
+  /** The port on which nodes tell a load balancer whether they have pods of the Service. */
+  #giveHealthCheckPort(spec: ServiceSpec, old: ServiceSpec | undefined): void {
+    if (!needsHealthCheck(spec) || (old !== undefined && needsHealthCheck(old))) return;
+    const { healthCheckNodePort: asked = 0 } = spec;
+    if (asked === 0) {
+      spec.healthCheckNodePort = this.#anyPort();
+      return;
+    }
+    const why = this.#takePort(asked);
+    if (why === undefined) return;
+    throw internalError(`failed to allocate requested HealthCheck NodePort ${asked}: ${why}`);
+  }
+
+  #take(key: string): void {
+    this.#ledger.take(key);
+    this.keys.push(key);
+  }
+
+  #invalid(errors: readonly FieldError[]): StatusError {
+    return invalidObject({ group: '', kind: 'Service' }, this.#name, errors);
+  }
+}
+
+/** The node port asked for with any entry of a port number; 0 for none. */
+function wantedNodePort(port: number, ports: readonly ServicePort[]): number {
+  const found = ports.find((one) => one.port === port && (one.nodePort ?? 0) !== 0);
+  return found?.nodePort ?? 0;
+}

@@ -1,0 +1,48 @@
+import type { JsonObject } from '../../../base/json.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../../meta/field-error.ts';
+import { parseIpAddress } from '../../../meta/ip-address.ts';
+import { breaks, dnsSubdomain } from '../../../meta/names.ts';
+import { textAt } from '../../cells.ts';
+import { objectsAt } from '../../fill.ts';
+import { validIp } from '../addresses.ts';
+import type { Service } from './spec.ts';
+
+/** `status.loadBalancer` of a Service: only a load-balanced one has addresses. */
+export function validateServiceStatus(service: Service): FieldError[] {
+  const path = 'status.loadBalancer.ingress';
+  const ingress = objectsAt(service, 'status', 'loadBalancer', 'ingress');
+  if (ingress.length > 0 && service.spec.type !== 'LoadBalancer') {
+    return [forbiddenField(path, "may only be used when `spec.type` is 'LoadBalancer'")];
+  }
+  return ingress.flatMap((one, index) => validateIngress(one, `${path}[${index}]`));
+}
+
+function validateIngress(ingress: JsonObject, path: string): FieldError[] {
+  const ip = textAt(ingress, 'ip');
+  const errors = ip === '' ? [] : validIp(`${path}.ip`, ip);
+  const mode = ingress['ipMode'];
+  if (mode === undefined) {
+    if (ip !== '') errors.push(required(`${path}.ipMode`, 'must be specified when `ip` is set'));
+  } else if (ip === '') {
+    errors.push(forbiddenField(`${path}.ipMode`, 'may not be specified when `ip` is not set'));
+  } else if (mode !== 'VIP' && mode !== 'Proxy') {
+    errors.push(notSupported(`${path}.ipMode`, mode, ['Proxy', 'VIP']));
+  }
+  return [...errors, ...validateBalancerHost(ingress, path)];
+}
+
+/** The hostname of a load balancer, here and in an Ingress. */
+export function validateBalancerHost(ingress: JsonObject, path: string): FieldError[] {
+  const host = textAt(ingress, 'hostname');
+  if (host === '') return [];
+  const field = `${path}.hostname`;
+  const errors = breaks(field, host, dnsSubdomain);
+  if (parseIpAddress(host) === undefined) return errors;
+  return [...errors, invalid(field, host, 'must be a DNS name, not an IP address')];
+}

@@ -1,0 +1,119 @@
+import { randomInt } from 'node:crypto';
+import {
+  blockSize,
+  formatIpAddress,
+  formatIpBlock,
+  type IpBlock,
+  parseIpAddress,
+} from '../../../meta/ip-address.ts';
+import type { Family } from './cluster-ips.ts';
+
+/**
+ * The finite ranges that Services are given numbers of. A pool knows its members and in which order
+ * they are tried; who holds one is the ledger's to know.
+ */
+export interface Pool {
+  /** How many members there are. */
+  readonly size: number;
+  /**
+   * Members below this index are left to those who ask for one by name, as long as others are free:
+   * a number written down by hand is then seldom given away before.
+   */
+  readonly reservedBelow: number;
+  /** The member of an index, as the ledger names it. */
+  keyOf(index: number): string;
+}
+
+/** The service addresses of one family. */
+export interface AddressPool extends Pool {
+  readonly family: Family;
+  /** `10.0.0.0/24`. */
+  readonly text: string;
+  /** What a dry run is shown instead of an address of its own. */
+  readonly dryAddress: string;
+  addressOf(index: number): string;
+  /** The ledger's name of an address of this pool; undefined for any other. */
+  keyOfAddress(ip: string): string | undefined;
+}
+
+export interface PortPool extends Pool {
+  readonly first: number;
+  /** `30000-32767`. */
+  readonly text: string;
+  keyOfPort(port: number): string | undefined;
+}
+
+/** IPv6 blocks are vast: only their first addresses are given. */
+const v6AddressesMax = 65_536n;
+
+/** The ledger's name of an address, however it is spelt. */
+export function addressKey(ip: string): string {
+  const address = parseIpAddress(ip);
+  return `ip:${address === undefined ? ip : formatIpAddress(address)}`;
+}
+
+export const portKey = (port: number): string => `port:${port}`;
+
+/**
+ * The addresses of a block but for the network's own and IPv4's broadcast. Sizes must fit what
+ * `readServiceRanges` lets through.
+ */
+export function createAddressPool(block: IpBlock): AddressPool {
+  const { family, bits } = block.base;
+  const whole = blockSize(block);
+  const usable = family === 4 ? whole - 2n : (whole > v6AddressesMax ? v6AddressesMax : whole) - 1n;
+  const size = Math.max(0, Number(usable));
+  const addressOf = (index: number) => formatIpAddress({ family, bits: bits + 1n + BigInt(index) });
+  return {
+    family: family === 4 ? 'IPv4' : 'IPv6',
+    size,
+    reservedBelow: reserved(whole, { step: 16n, max: 256n }),
+    text: formatIpBlock(block),
+    dryAddress: formatIpAddress(block.base),
+    addressOf,
+    keyOf: (index) => addressKey(addressOf(index)),
+    keyOfAddress(ip) {
+      const address = parseIpAddress(ip);
+      if (address === undefined || address.family !== family) return undefined;
+      const index = address.bits - bits - 1n;
+      return index >= 0n && index < BigInt(size) ? addressKey(ip) : undefined;
+    },
+  };
+}
+
+export function createPortPool(range: { first: number; size: number }): PortPool {
+  const { first, size } = range;
+  return {
+    first,
+    size,
+    reservedBelow: reserved(BigInt(size), { step: 32n, max: 128n }),
+    text: `${first}-${first + size - 1}`,
+    keyOf: (index) => portKey(first + index),
+    keyOfPort: (port) => (port >= first && port < first + size ? portKey(port) : undefined),
+  };
+}
+
+/** A share of the range, between 16 and `max`; none of a range so small that it would be all. */
+function reserved(size: bigint, { step, max }: { step: bigint; max: bigint }): number {
+  if (size <= 16n) return 0;
+  const share = size / step;
+  return Number(share < 16n ? 16n : share > max ? max : share);
+}
+
+/** A free member's index, looked for from a random one; undefined when all are held. */
+export function pickFree(pool: Pool, isHeld: (key: string) => boolean): number | undefined {
+  const { size, reservedBelow } = pool;
+  const bands = [
+    { from: reservedBelow, count: size - reservedBelow },
+    { from: 0, count: Math.min(reservedBelow, size) },
+  ];
+  for (const { from, count } of bands) {
+    if (count <= 0) continue;
+    const start = randomInt(count);
+    for (let step = 0; step < count; step += 1) {
+      const index = from + ((start + step) % count);
+      if (!isHeld(pool.keyOf(index))) return index;
+    }
+  }
+  return undefined;
+}

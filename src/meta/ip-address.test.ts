@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'vitest';
+import {
+  blockContains,
+  blockSize,
+  formatIpAddress,
+  formatIpBlock,
+  type IpBlock,
+  parseIpAddress,
+  parseIpBlock,
+  specialRanges,
+} from './ip-address.ts';
+
+const shown = (text: string) => {
+  const address = parseIpAddress(text);
+  return address === undefined ? undefined : formatIpAddress(address);
+};
+
+test.each([
+  ['10.0.0.1', '10.0.0.1'],
+  ['010.000.0.01', '10.0.0.1'],
+  ['::', '::'],
+  ['2001:DB8::0001', '2001:db8::1'],
+  ['2001:db8:0:0:1:0:0:0', '2001:db8:0:0:1::'],
+  ['1:0:2:3:4:5:6:7', '1:0:2:3:4:5:6:7'],
+  ['::ffff:10.1.2.3', '10.1.2.3'],
+  ['64:ff9b::1.2.3.4', '64:ff9b::102:304'],
+])('%s is read and printed as %s', (given, wanted) => {
+  expect(shown(given)).toBe(wanted);
+});
+
+test.each(['', '10.0.0', '10.0.0.256', '10.0.0.1.2', 'a.b.c.d', '1::2::3', 'fe80::1%eth0', ':'])(
+  '%j is no address',
+  (given) => {
+    expect(parseIpAddress(given)).toBeUndefined();
+  },
+);
+
+describe('blocks', () => {
+  test.each([
+    ['10.0.0.9/24', '10.0.0.0/24', 256n],
+    ['0.0.0.0/0', '0.0.0.0/0', 1n << 32n],
+    ['fd00::5/112', 'fd00::/112', 65536n],
+    ['1.2.3.4/32', '1.2.3.4/32', 1n],
+  ])('%s is %s', (given, wanted, size) => {
+    const block = parseIpBlock(given) as IpBlock;
+    expect(formatIpBlock(block)).toBe(wanted);
+    expect(blockSize(block)).toBe(size);
+  });
+
+  test.each(['10.0.0.0', '10.0.0.0/33', '10.0.0.0/', '10.0.0.0/-1', '::/129', 'x/8'])(
+    '%j is no block',
+    (given) => {
+      expect(parseIpBlock(given)).toBeUndefined();
+    },
+  );
+
+  test('one block is within another of the same family only', () => {
+    const block = (text: string) => parseIpBlock(text) as IpBlock;
+    expect(blockContains(block('10.0.0.0/8'), block('10.9.0.0/16'))).toBe(true);
+    expect(blockContains(block('10.9.0.0/16'), block('10.0.0.0/8'))).toBe(false);
+    expect(blockContains(block('::/0'), block('10.0.0.0/8'))).toBe(false);
+  });
+});
+
+test.each([
+  ['0.0.0.0', 'isUnspecified'],
+  ['::', 'isUnspecified'],
+  ['127.9.9.9', 'isLoopback'],
+  ['::1', 'isLoopback'],
+  ['169.254.169.254', 'isLinkLocalUnicast'],
+  ['fe80::1', 'isLinkLocalUnicast'],
+  ['224.0.0.5', 'isLinkLocalMulticast'],
+  ['ff02::5', 'isLinkLocalMulticast'],
+] as const)('%s %s', (text, range) => {
+  const address = parseIpAddress(text);
+  if (address === undefined) throw new Error('no address');
+  const held = Object.entries(specialRanges).filter(([, test]) => test(address));
+  expect(held.map(([name]) => name)).toEqual([range]);
+});

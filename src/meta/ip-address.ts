@@ -1,0 +1,121 @@
+import { isIPv6 } from 'node:net';
+
+/** IP addresses and blocks of them, as upstream's loose readers take them. */
+
+export interface IpAddress {
+  readonly family: 4 | 6;
+  readonly bits: bigint;
+}
+
+/** A CIDR block: its first address and how many leading bits are fixed. */
+export interface IpBlock {
+  /** The address as written, host bits included. */
+  readonly address: IpAddress;
+  /** The first address of the block. */
+  readonly base: IpAddress;
+  readonly prefixBits: number;
+}
+
+const widthOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
+
+/** Leading zeros in the parts are dropped, as Go once read them; `undefined` for what is none. */
+function v4Bits(text: string): bigint | undefined {
+  const parts = text.split('.');
+  if (parts.length !== 4 || !parts.every((part) => /^\d{1,24}$/.test(part))) return undefined;
+  const octets = parts.map(Number);
+  if (octets.some((octet) => octet > 255)) return undefined;
+  return octets.reduce((bits, octet) => (bits << 8n) | BigInt(octet), 0n);
+}
+
+function v6Bits(text: string): bigint | undefined {
+  if (!isIPv6(text) || text.includes('%')) return undefined;
+  const dotted = /^(.*:)([\d.]+)$/.exec(text);
+  const low = text.includes('.') ? v4Bits(dotted?.[2] ?? '') : undefined;
+  const plain =
+    low === undefined
+      ? text
+      : `${dotted?.[1]}${(low >> 16n).toString(16)}:${(low & 0xffffn).toString(16)}`;
+  const [head = '', tail] = plain.split('::');
+  const groups = (part: string) => (part === '' ? [] : part.split(':'));
+  const [left, right] = [groups(head), groups(tail ?? '')];
+  const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0');
+  const all = tail === undefined ? left : [...left, ...zeros, ...right];
+  return all.reduce((bits, group) => (bits << 16n) | BigInt(`0x${group}`), 0n);
+}
+
+/** Reads an address; an IPv4 address written as IPv6 is IPv4. Undefined for what is no address. */
+export function parseIpAddress(text: string): IpAddress | undefined {
+  if (!text.includes(':')) {
+    const bits = v4Bits(text);
+    return bits === undefined ? undefined : { family: 4, bits };
+  }
+  const bits = v6Bits(text);
+  if (bits === undefined) return undefined;
+  if (bits >> 32n === 0xffffn) return { family: 4, bits: bits & 0xffffffffn };
+  return { family: 6, bits };
+}
+
+/** Reads `10.0.0.0/24`; undefined for what is no block. */
+export function parseIpBlock(text: string): IpBlock | undefined {
+  const slash = text.indexOf('/');
+  const address = slash < 0 ? undefined : parseIpAddress(text.slice(0, slash));
+  const length = text.slice(slash + 1);
+  if (address === undefined || !/^\d{1,3}$/.test(length)) return undefined;
+  const isMapped = address.family === 4 && text.includes(':');
+  const prefixBits = Number(length) - (isMapped ? 96 : 0);
+  const width = widthOf(address.family);
+  if (prefixBits < 0 || prefixBits > width) return undefined;
+  const hostBits = BigInt(width - prefixBits);
+  const base = { family: address.family, bits: (address.bits >> hostBits) << hostBits };
+  return { address, base, prefixBits };
+}
+
+/** How many addresses a block has. */
+export function blockSize({ base, prefixBits }: IpBlock): bigint {
+  return 1n << BigInt(widthOf(base.family) - prefixBits);
+}
+
+/** Whether every address of `inner` is one of `outer`. */
+export function blockContains(outer: IpBlock, inner: IpBlock): boolean {
+  if (outer.base.family !== inner.base.family || outer.prefixBits > inner.prefixBits) return false;
+  const hostBits = BigInt(widthOf(outer.base.family) - outer.prefixBits);
+  return inner.base.bits >> hostBits === outer.base.bits >> hostBits;
+}
+
+/** The text Go prints: no leading zeros, the longest run of zero groups as `::`. */
+export function formatIpAddress({ family, bits }: IpAddress): string {
+  if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (bits >> shift) & 255n).join('.');
+  const groups = Array.from({ length: 8 }, (_, index) =>
+    ((bits >> BigInt(112 - 16 * index)) & 0xffffn).toString(16),
+  );
+  let [best, length] = [-1, 1];
+  for (let start = 0; start < 8; start += 1) {
+    let end = start;
+    while (groups[end] === '0') end += 1;
+    if (end - start > length) [best, length] = [start, end - start];
+  }
+  if (best < 0) return groups.join(':');
+  return `${groups.slice(0, best).join(':')}::${groups.slice(best + length).join(':')}`;
+}
+
+/** The block with host bits cleared, as Go prints a network. */
+export function formatIpBlock({ base, prefixBits }: IpBlock): string {
+  return `${formatIpAddress(base)}/${prefixBits}`;
+}
+
+const within = (address: IpAddress, block: string): boolean => {
+  const { base, prefixBits } = parseIpBlock(block) as IpBlock;
+  if (base.family !== address.family) return false;
+  const hostBits = BigInt(widthOf(base.family) - prefixBits);
+  return address.bits >> hostBits === base.bits >> hostBits;
+};
+
+/** Ranges that Go gives special meanings. */
+export const specialRanges = {
+  isUnspecified: (address: IpAddress) => address.bits === 0n,
+  isLoopback: (address: IpAddress) => within(address, '127.0.0.0/8') || within(address, '::1/128'),
+  isLinkLocalUnicast: (address: IpAddress) =>
+    within(address, '169.254.0.0/16') || within(address, 'fe80::/10'),
+  isLinkLocalMulticast: (address: IpAddress) =>
+    within(address, '224.0.0.0/24') || within(address, 'ff02::/16'),
+} as const;

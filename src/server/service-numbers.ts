@@ -1,0 +1,32 @@
+import { allocateService } from '../kinds/core/service/allocator.ts';
+import { ServiceLedger } from '../kinds/core/service/ledger.ts';
+import { defaultServiceRanges, readServiceRanges } from '../kinds/core/service/ranges.ts';
+import type { ServiceOptions } from '../kinds/core/service.ts';
+import type { ResourceCache } from '../watchcache/contract.ts';
+import type { Api } from './api.ts';
+import type { ServerConfig } from './config.ts';
+import { FlagError } from './flags.ts';
+
+/** Gives Services their addresses and ports, once it has been told where they are kept. */
+export interface ServiceNumbers extends ServiceOptions {
+  /** Must be called before the first request. */
+  readFrom(api: Pick<Api, 'catalogue' | 'registry'>): void;
+}
+
+/** Throws FlagError for ranges that cannot be. */
+export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
+  const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
+  if ('error' in ranges) throw new FlagError(ranges.error);
+  let services = (): ResourceCache => {
+    throw new Error('nobody said where Services are kept');
+  };
+  const ledger = new ServiceLedger({ cache: () => services(), clock: config.clock });
+  return {
+    allocate: allocateService({ ranges, ledger }),
+    readFrom: ({ catalogue, registry }) => {
+      const def = catalogue.snapshot().builtin('', 'services');
+      if (def === undefined) throw new Error('the catalogue has no services');
+      services = () => registry.caches.of(def);
+    },
+  };
+}
