@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import type { FieldRequirement } from '../meta/selectors.ts';
+import type { FieldRequirement, LabelRequirement } from '../meta/selectors.ts';
 import type { UserInfo } from '../meta/types.ts';
 
 /** What authorization looks at (AUTHZ-1). Made from a RequestInfo, or by hand for reviews and checks. */
@@ -17,6 +17,7 @@ export interface Attributes {
   readonly path: string;
   /** What a list, watch or deletecollection keeps to; absent when it keeps to nothing readable. */
   readonly fieldSelector?: readonly FieldRequirement[];
+  readonly labelSelector?: readonly LabelRequirement[];
 }
 
 export type Decision = 'allow' | 'deny' | 'no-opinion';
@@ -25,6 +26,8 @@ export interface AuthorizationResult {
   readonly decision: Decision;
   /** Shown to the client when denied: `RBAC: clusterrole.… "x" not found`. May be empty. */
   readonly reason: string;
+  /** What kept an authorizer from judging, for who reviews access; says nothing confidential. */
+  readonly error?: string;
 }
 
 /** One authorizer of the chain; never throws for a lack of permission. */

@@ -1,5 +1,5 @@
 import type { Attributes } from '../authz/contract.ts';
-import { type FieldRequirement, parseFieldSelector } from '../meta/selectors.ts';
+import { parseFieldSelector, parseLabelSelector } from '../meta/selectors.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { RequestInfo } from './request-info.ts';
 
@@ -22,18 +22,31 @@ export function attributesOf(info: RequestInfo, user: UserInfo, verb = info.verb
     name,
     path,
   };
-  const fieldSelector = selecting.has(verb) ? fieldsOf(info.query) : undefined;
-  return fieldSelector === undefined ? plain : { ...plain, fieldSelector };
+  if (info.query.size === 0 || !selecting.has(verb) || isWatchPath(info)) return plain;
+  return { ...plain, ...selectorsOf(info.query) };
 }
 
 const selecting = new Set(['list', 'watch', 'deletecollection']);
 
+/** The old way to watch, `/api/v1/watch/…`, where upstream does not authorize by selectors. */
+function isWatchPath({ apiPrefix, path }: RequestInfo): boolean {
+  return path.split('/', 5)[apiPrefix === 'api' ? 3 : 4] === 'watch';
+}
+
 /** A selector that cannot be read is the endpoint's to refuse; until then it selects everything. */
-function fieldsOf(query: URLSearchParams): readonly FieldRequirement[] | undefined {
-  const text = query.size === 0 ? null : query.get('fieldSelector');
+function selectorsOf(query: URLSearchParams): Pick<Attributes, 'fieldSelector' | 'labelSelector'> {
+  const fields = readable(query.get('fieldSelector'), parseFieldSelector);
+  const labels = readable(query.get('labelSelector'), parseLabelSelector)?.requirements;
+  return {
+    ...(fields === undefined ? {} : { fieldSelector: fields }),
+    ...(labels === undefined ? {} : { labelSelector: labels }),
+  };
+}
+
+function readable<T>(text: string | null, parse: (text: string) => T): T | undefined {
   if (text === null || text === '') return undefined;
   try {
-    return parseFieldSelector(text);
+    return parse(text);
   } catch {
     return undefined;
   }

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from './clock.ts';
+import { createExpiringCache } from './expiring-cache.ts';
+
+test('a value is there until its time is over', () => {
+  const clock = new FakeClock();
+  const cache = createExpiringCache<string>({ entriesMax: 10, clock });
+  cache.set('a', 'one', 1000);
+  cache.set('none', 'never', 0);
+  clock.advance(999);
+  expect(cache.get('a')).toBe('one');
+  expect(cache.get('none')).toBeUndefined();
+  clock.advance(1);
+  expect(cache.get('a')).toBeUndefined();
+  expect(cache.size).toBe(0);
+});
+
+test('what was longest not asked for makes room', () => {
+  const cache = createExpiringCache<number>({ entriesMax: 3, clock: new FakeClock() });
+  for (const [index, key] of ['a', 'b', 'c'].entries()) cache.set(key, index, 1000);
+  cache.get('a');
+  cache.set('d', 3, 1000);
+  expect(['a', 'b', 'c', 'd'].map((key) => cache.get(key))).toEqual([0, undefined, 2, 3]);
+  for (let index = 0; index < 100; index += 1) cache.set(`junk${index}`, index, 1000);
+  expect(cache.size).toBe(3);
+});

@@ -1,0 +1,39 @@
+import type { JsonObject } from './json.ts';
+
+/** How one round trip to a webhook ended. */
+export type WebhookOutcome = 'success' | 'timeout' | 'error' | 'canceled';
+
+/** A service outside that is asked by posting a JSON object to it. */
+export interface Webhook {
+  /**
+   * Posts `body`, a JSON text, and gives what `read` makes of the answer; what `read` throws counts
+   * as a failed call. Tries again where the service says that it may pass. Rejects with WebhookError
+   * only.
+   */
+  call<T>(body: string, read: (answer: JsonObject) => T): Promise<T>;
+}
+
+/** A webhook could not be asked, or its answer cannot be used. The message names no address. */
+export class WebhookError extends Error {
+  readonly outcome: Exclude<WebhookOutcome, 'success'>;
+
+  constructor(message: string, options: ErrorOptions & { outcome: WebhookError['outcome'] }) {
+    super(message, options);
+    this.name = 'WebhookError';
+    this.outcome = options.outcome;
+  }
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  '<': '\\u003c',
+  '>': '\\u003e',
+  '&': '\\u0026',
+  '\u2028': '\\u2028',
+  '\u2029': '\\u2029',
+};
+
+/** A review as upstream posts it: what Go's encoder makes of the object, and a line's end. */
+export function webhookBody(review: JsonObject): string {
+  const text = JSON.stringify(review);
+  return `${text.replaceAll(/[<>&\u2028\u2029]/g, (found) => escapes[found] ?? found)}\n`;
+}

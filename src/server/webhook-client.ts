@@ -1,0 +1,231 @@
+import type { Clock } from '../base/clock.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
+import { type Webhook, WebhookError, type WebhookOutcome } from '../base/webhook.ts';
+import type { ClientConfig } from '../client/client-config.ts';
+import { ConnectionError, createHttpClient, type HttpClient } from '../client/http-client.ts';
+import { decodeJson } from '../codec/json.ts';
+import { printGoDuration } from '../engines/schema/go-duration.ts';
+import { apiRelease } from './version.ts';
+
+/** A webhook that holds connections. */
+export interface ConnectedWebhook extends Webhook {
+  /** Lets calls under way end, then drops the connections. */
+  retire(): void;
+  /** Ends calls under way with outcome `canceled`. */
+  close(): void;
+}
+
+/** One round trip, for metrics. */
+export interface WebhookAttempt {
+  readonly outcome: WebhookOutcome;
+  readonly durationMs: number;
+}
+
+const attemptsMax = 5;
+const firstPauseMs = 500;
+const pauseFactor = 1.5;
+const pauseJitter = 0.2;
+/** A service may ask for more patience than the pauses above, but not for any amount of it. */
+const retryAfterMaxMs = 10_000;
+const answerBytesMax = 1024 * 1024;
+/** More calls than these under way means a service that does not answer: further ones fail. */
+const callsMax = 1000;
+
+/** An attempt that failed, and whether another one may do better. */
+class AttemptError extends WebhookError {
+  readonly retry: { readonly afterMs: number } | undefined;
+
+  constructor(
+    message: string,
+    options: ErrorOptions & { outcome: WebhookError['outcome']; retryAfterMs?: number },
+  ) {
+    super(message, options);
+    this.retry = options.retryAfterMs === undefined ? undefined : { afterMs: options.retryAfterMs };
+  }
+}
+
+/**
+ * A webhook at the address of `client`, asked as upstream asks: each attempt within `timeoutMs`, up
+ * to five of them with growing pauses where the connection was reset, or the answer is 500, 504 or
+ * 429, or says after how long to try again. Throws on a malformed address.
+ */
+export function createWebhook(options: {
+  readonly client: ClientConfig;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly onAttempt?: (attempt: WebhookAttempt) => void;
+}): ConnectedWebhook {
+  const { timeoutMs, clock } = options;
+  const { major, minor, patch } = apiRelease;
+  const http = createHttpClient({
+    ...options.client,
+    userAgent: `kube-apiserver/v${major}.${minor}.${patch}`,
+  });
+  const path = pathOf(options.client.server, timeoutMs);
+  const closed = new AbortController();
+  let calls = 0;
+  let retired = false;
+  const dropUnused = (): void => {
+    if (retired && calls === 0) http.close();
+  };
+
+  const attempt = async <T>(body: string, read: (answer: JsonObject) => T): Promise<T> => {
+    const startMs = clock.monotonic();
+    let outcome: WebhookOutcome = 'error';
+    try {
+      const answer = await post(http, { path, body, timeoutMs, clock, closed: closed.signal });
+      const value = understood(answer, read);
+      outcome = 'success';
+      return value;
+    } catch (error) {
+      if (error instanceof WebhookError) outcome = error.outcome;
+      throw error;
+    } finally {
+      options.onAttempt?.({ outcome, durationMs: clock.monotonic() - startMs });
+    }
+  };
+
+  const persist = async <T>(body: string, read: (answer: JsonObject) => T): Promise<T> => {
+    for (let tried = 1, pauseMs = firstPauseMs; ; tried += 1, pauseMs *= pauseFactor) {
+      try {
+        return await attempt(body, read);
+      } catch (error) {
+        const retry = error instanceof AttemptError ? error.retry : undefined;
+        if (retry === undefined || tried === attemptsMax || closed.signal.aborted) throw error;
+        const jittered = pauseMs * (1 + Math.random() * pauseJitter);
+        await pause(clock, Math.max(jittered, retry.afterMs), closed.signal);
+      }
+    }
+  };
+
+  return {
+    async call(body, read) {
+      if (calls >= callsMax) {
+        throw new WebhookError('too many calls of the webhook are under way', { outcome: 'error' });
+      }
+      calls += 1;
+      try {
+        return await persist(body, read);
+      } finally {
+        calls -= 1;
+        dropUnused();
+      }
+    },
+    retire() {
+      retired = true;
+      dropUnused();
+    },
+    close() {
+      closed.abort();
+      http.close();
+    },
+  };
+}
+
+/** What stands behind the address; upstream tells the service how long it waits. */
+function pathOf(server: string, timeoutMs: number): string {
+  const root = new URL(server).pathname === '/' ? '/' : '';
+  return `${root}?timeout=${printGoDuration(BigInt(Math.round(timeoutMs * 1e6)))}`;
+}
+
+interface Posting {
+  readonly path: string;
+  readonly body: string;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly closed: AbortSignal;
+}
+
+async function post(http: HttpClient, posting: Posting): Promise<Buffer> {
+  const { path, body, timeoutMs, clock, closed } = posting;
+  const late = new AbortController();
+  const timer = clock.after(timeoutMs, () => late.abort());
+  try {
+    const {
+      status,
+      headers,
+      body: stream,
+    } = await http.stream({
+      method: 'POST',
+      path,
+      headers: { accept: 'application/json, */*', 'content-type': 'application/json' },
+      body,
+      signal: AbortSignal.any([late.signal, closed]),
+    });
+    const bytes = await readWhole(stream);
+    if (status >= 200 && status < 300) return bytes;
+    throw refused(status, headers['retry-after']);
+  } catch (error) {
+    if (error instanceof WebhookError) throw error;
+    if (late.signal.aborted) {
+      const message = `the webhook did not answer within ${timeoutMs} ms`;
+      throw new AttemptError(message, { outcome: 'timeout', cause: error });
+    }
+    if (closed.aborted) {
+      throw new AttemptError('the server stops', { outcome: 'canceled', cause: error });
+    }
+    throw unreachable(error);
+  } finally {
+    timer.stop();
+  }
+}
+
+async function readWhole(stream: AsyncIterable<unknown>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  // Leaving the loop destroys the stream.
+  for await (const chunk of stream) {
+    length += (chunk as Buffer).length;
+    if (length > answerBytesMax) {
+      const message = `the webhook's answer is longer than ${answerBytesMax} bytes`;
+      throw new AttemptError(message, { outcome: 'error' });
+    }
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+const worthRetrying = new Set([429, 500, 504]);
+
+function refused(status: number, retryAfter: string | undefined): AttemptError {
+  const seconds = /^[1-9]\d{0,8}$/.test(retryAfter ?? '') ? Number(retryAfter) : 0;
+  const message = `the webhook answered with status ${status}`;
+  const outcome = status === 504 ? 'timeout' : 'error';
+  if (seconds === 0 && !worthRetrying.has(status)) return new AttemptError(message, { outcome });
+  return new AttemptError(message, {
+    outcome,
+    retryAfterMs: Math.min(seconds * 1000, retryAfterMaxMs),
+  });
+}
+
+function unreachable(error: unknown): AttemptError {
+  const code = error instanceof ConnectionError ? error.code : (error as { code?: unknown }).code;
+  const shown = typeof code === 'string' && code !== '' ? ` (${code})` : '';
+  const message = `the webhook cannot be reached${shown}`;
+  const retry = code === 'ECONNRESET' ? { retryAfterMs: 0 } : {};
+  return new AttemptError(message, { outcome: 'error', cause: error, ...retry });
+}
+
+function understood<T>(answer: Buffer, read: (answer: JsonObject) => T): T {
+  try {
+    const { value } = decodeJson(answer);
+    if (!isObject(value)) throw new Error('it is no object');
+    return read(value);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `the webhook's answer cannot be understood: ${why}`;
+    throw new AttemptError(message, { outcome: 'error', cause: error });
+  }
+}
+
+function pause(clock: Clock, delayMs: number, closed: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      timer.stop();
+      closed.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = clock.after(delayMs, done);
+    closed.addEventListener('abort', done);
+  });
+}

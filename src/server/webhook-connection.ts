@@ -1,0 +1,51 @@
+import { statSync } from 'node:fs';
+import type { ClientConfig } from '../client/client-config.ts';
+import { inClusterConfig } from '../client/in-cluster.ts';
+import { loadKubeconfig, textMember } from '../client/kubeconfig.ts';
+import { resolveContext } from '../client/kubeconfig-context.ts';
+import type { Dialect } from '../dialect.ts';
+
+/**
+ * How to reach the webhook that a kubeconfig's current context names. Rejects, naming the file, when
+ * it cannot be read or names no server.
+ */
+export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
+  try {
+    const config = await loadKubeconfig({ files: [file], required: true });
+    const { client } = resolveContext(config);
+    const context = config.contexts.get(config.currentContext)?.body ?? {};
+    const cluster = textMember(context, 'cluster') ?? '';
+    const entry = config.clusters.get(cluster);
+    // Programs for people fall back on a server of their own machine.
+    if (entry === undefined || textMember(entry.body, 'server') === undefined) {
+      const shown = JSON.stringify(cluster);
+      throw new Error(`invalid configuration: no server found for cluster ${shown}`);
+    }
+    return client;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`webhook kubeconfig ${file}: ${why}`, { cause: error });
+  }
+}
+
+/**
+ * How a workload of another server reaches that one's reviews of access. Throws where this process
+ * is none: this server's own reviews would ask themselves.
+ */
+export function webhookInCluster(dialect: Dialect, version: string): ClientConfig {
+  const folder = `/var/run/secrets/${dialect.label('serviceaccount')}`;
+  const { client } = inClusterConfig({ env: process.env, folder });
+  const group = dialect.group('authorization');
+  return { ...client, server: `${client.server}/apis/${group}/${version}/subjectaccessreviews` };
+}
+
+/** What is wrong with a file a configuration names; undefined when there is one. */
+export function fileProblem(file: string): string | undefined {
+  try {
+    return statSync(file).isFile() ? undefined : 'must be a regular file';
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'no such file or directory' : String(code);
+    return `error loading file: stat ${file}: ${why}`;
+  }
+}
