@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
 
 /** What a member of a kubeconfig must be; a member that is not listed may be anything. */
-type Shape =
+export type Shape =
   | 'text'
   | 'boolean'
   | 'base64'
@@ -64,7 +64,8 @@ const named = (key: string, body: Shape): Shape => ({
   listOf: { members: { name: 'text', [key]: body } },
 });
 
-const file: Shape = {
+/** The shape of a whole file. */
+export const kubeconfigShape: Shape = {
   members: {
     apiVersion: 'text',
     kind: 'text',
@@ -86,7 +87,7 @@ export function shapeError(document: JsonObject): string | undefined {
       JSON.stringify(apiVersion || 'v1')
     );
   }
-  return misfit(document, file, '') ?? duplicateName(document);
+  return misfit(document, kubeconfigShape, '') ?? duplicateName(document);
 }
 
 /** The first misfit below a value; null counts as absent. */
