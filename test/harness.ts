@@ -82,6 +82,8 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     authorizationModes: ['RBAC'],
     // A test's namespace holds what the test puts there, and revisions move when it writes.
     controllers: [],
+    // No controller makes the account that pods run as by default.
+    admission: { disabled: ['ServiceAccount'] },
     livezGracePeriodMs: 0,
     shutdownDelayMs: 0,
     compressResponses: true,

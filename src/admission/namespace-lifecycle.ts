@@ -1,23 +1,18 @@
-import type { Dialect } from '../dialect.ts';
 import { forbidden, notFound, StatusError } from '../meta/status.ts';
+import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { AdmissionPlugin } from './chain.ts';
-
-/** What this plugin needs to know of a namespace. */
-export interface NamespaceState {
-  readonly terminating: boolean;
-}
+import type { AdmissionTools } from './tools.ts';
 
 /**
  * Refuses to create in a namespace that is absent (404) or being deleted (403 with cause
  * NamespaceTerminating), and to delete the namespaces the server cannot do without (API-8, DEL-4).
  */
-export function namespaceLifecycle(options: {
-  readonly dialect: Dialect;
-  readonly namespace: (name: string) => Promise<NamespaceState | undefined>;
-}): AdmissionPlugin {
-  const { dialect } = options;
+export function namespaceLifecycle(
+  tools: Pick<AdmissionTools, 'dialect' | 'objects'>,
+): AdmissionPlugin {
+  const { dialect, objects } = tools;
   const permanent = new Set([
     'default',
     dialect.systemNamespace('system'),
@@ -30,7 +25,9 @@ export function namespaceLifecycle(options: {
     mutate(call) {
       const { namespace } = call.target;
       if (call.operation !== 'CREATE' || namespace === '') return undefined;
-      return options.namespace(namespace).then((state) => checkOpen(call, state));
+      return objects
+        .get('namespaces', { namespace: '', name: namespace })
+        .then((found) => checkOpen(call, found));
     },
     validate(call) {
       if (call.operation !== 'DELETE' || !isNamespaceKind(call)) return undefined;
@@ -41,10 +38,10 @@ export function namespaceLifecycle(options: {
   };
 }
 
-function checkOpen(call: AdmissionCall, state: NamespaceState | undefined): void {
+function checkOpen(call: AdmissionCall, found: ApiObject | undefined): void {
   const { namespace } = call.target;
-  if (state === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
-  if (state.terminating) throw terminatingError(call, namespace);
+  if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
+  if (found.metadata.deletionTimestamp !== undefined) throw terminatingError(call, namespace);
 }
 
 function terminatingError(call: AdmissionCall, namespace: string): StatusError {

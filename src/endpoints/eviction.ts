@@ -11,7 +11,7 @@ import { updateObject } from '../registry/update.ts';
 import { parseDeleteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { sendValue } from './respond.ts';
-import { virtualRequest } from './virtual-body.ts';
+import { admitVirtual, virtualRequest } from './virtual-body.ts';
 import { writeContext } from './write-context.ts';
 
 /** Seconds a client waits before it asks again while a budget forbids the eviction. */
@@ -29,6 +29,7 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   const entry = await pods.get(objectKey(target.namespace, target.name), undefined);
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
   const pod = decodeEntry(entry);
+  await admitVirtual(call, { object, options });
   const given = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, given);
   const write = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });

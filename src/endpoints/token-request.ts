@@ -9,7 +9,7 @@ import { groupResourceOf } from '../registry/registry.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { sendValue } from './respond.ts';
-import { virtualRequest } from './virtual-body.ts';
+import { admitVirtual, virtualRequest } from './virtual-body.ts';
 
 const defaultSeconds = 3600;
 const minimumSeconds = 600;
@@ -23,12 +23,13 @@ const boundKinds: Readonly<Record<string, string>> = {
 /** POST to a ServiceAccount's `token`: a signed token, not stored (API-6, AUTHN-6). */
 export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
-  const { object } = await virtualRequest(call, 'authentication.v1.TokenRequest');
+  const { object, options } = await virtualRequest(call, 'authentication.v1.TokenRequest');
   const accounts = context.registry.caches.of(target.def);
   const account = await accounts.get(objectKey(target.namespace, target.name), undefined);
   if (account === undefined) throw notFound(groupResourceOf(target.def), target.name);
   const spec = isObject(object.spec) ? object.spec : {};
   const seconds = expirationOf(call, object, spec);
+  await admitVirtual(call, { object, options });
   const audiences = Array.isArray(spec.audiences) ? spec.audiences.map(String) : [];
   const issued = await context.tokens.issue({
     namespace: target.namespace,

@@ -4,6 +4,7 @@ import type { Target } from '../registry/contract.ts';
 import { parseCreateOptions, type WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { decodeBody, decodeObject } from './decode-object.ts';
+import { writeContext } from './write-context.ts';
 
 /** A POST to a virtual sub-resource: its own kind's object, and the options of a create. */
 export interface VirtualRequest {
@@ -30,4 +31,23 @@ export async function virtualRequest(call: ApiCall, typeName: string): Promise<V
   const { fieldValidation } = options;
   const object = decodeObject({ ...call, target: body }, { body: decoded, fieldValidation });
   return { object, options };
+}
+
+/** Admission of a POST to a virtual sub-resource: the creation of its object (ADM-1). */
+export async function admitVirtual(
+  call: ApiCall,
+  { object, options }: VirtualRequest,
+): Promise<void> {
+  const { admission } = call.context.registry;
+  const admitted = {
+    operation: 'CREATE' as const,
+    target: call.target,
+    context: writeContext(call, options),
+    name: call.target.name,
+    object,
+    old: undefined,
+    attempt: 1,
+  };
+  await admission.mutate(admitted);
+  await admission.validate(admitted);
 }

@@ -63,15 +63,17 @@ async function attemptDelete(
   checkPreconditions(request, current);
   const old = decodeEntry(current);
   const live = () => fromStorage(target.def, target.version, decodeEntry(current));
-  await registry.admission.validate({
-    operation: 'DELETE',
+  const call = {
+    operation: 'DELETE' as const,
     target,
     context,
     name: target.name,
     object: undefined,
     old: live(),
     attempt: attempt.attempt,
-  });
+  };
+  await registry.admission.mutate(call);
+  await registry.admission.validate(call);
   const nowMs = registry.clock.now();
   const object = decodeEntry(current);
   target.def.strategy.beforeDelete?.(strategyContextOf(target, context, nowMs), object);

@@ -1,8 +1,5 @@
-import { type AdmissionPlugin, admissionChain } from '../admission/chain.ts';
-import { closedKinds } from '../admission/closed-kinds.ts';
-import { namespaceLifecycle } from '../admission/namespace-lifecycle.ts';
 import type { Authenticator } from '../authn/contract.ts';
-import { type EscalationPort, escalationCheck } from '../authz/escalation-check.ts';
+import type { EscalationPort } from '../authz/escalation-check.ts';
 import { builtinGroupOrder } from '../catalogue/builtin-groups.ts';
 import { type Catalogue, createCatalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
@@ -23,12 +20,13 @@ import type { Store } from '../storage/contract.ts';
 import { mappedStore } from '../storage/mapped-store.ts';
 import { EntryHint } from '../watchcache/contract.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
+import { createAdmission } from './admission.ts';
 import { type AuthorizationSlot, createAuthorizationSlot } from './authorization-slot.ts';
 import type { ServerConfig } from './config.ts';
 import { createFieldManager } from './field-manager.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
-import { compileRules, ruleEngineLoader } from './rule-engine.ts';
+import { compileRules } from './rule-engine.ts';
 import { createServiceAccountTokens } from './service-account-tokens.ts';
 import { versionDocument } from './version.ts';
 
@@ -145,26 +143,22 @@ function createRegistry(options: {
       historyMs: config.compactionIntervalMs === 0 ? 300_000 : config.compactionIntervalMs,
     }),
   );
-  const lifecycle = namespaceLifecycle({
-    dialect,
-    namespace: async (name) => {
-      const entry = await caches.of(namespaceDef(catalogue)).get(name, undefined);
-      return entry === undefined ? undefined : { terminating: entry.index.deleting === true };
-    },
-  });
-  const plugins: readonly AdmissionPlugin[] = [
-    lifecycle,
-    ruleEngineLoader,
-    closedKinds(options.closed),
-    escalationCheck({ dialect, port: options.escalation }),
-  ];
-  return {
+  const registry: Registry = {
     store,
     clock,
     caches,
     fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
-    admission: admissionChain(plugins),
+    admission: createAdmission({
+      config,
+      dialect,
+      catalogue,
+      caches,
+      closed: options.closed,
+      authorization: options.escalation,
+      registry: () => registry,
+    }),
   };
+  return registry;
 }
 
 /** Objects of custom kinds are read in the form their definition gives them now. */

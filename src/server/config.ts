@@ -63,6 +63,17 @@ export interface ServerConfig {
   };
   /** What Services are given addresses and node ports from; the usual ranges when absent. */
   readonly serviceRanges?: ServiceRangeTexts;
+  /** Admission plugins and their settings (ADM-1); those of upstream's defaults when absent. */
+  readonly admission?: {
+    /** Names of plugins that run although they do not by default. */
+    readonly enabled?: readonly string[];
+    /** Names of plugins that do not run although they do by default. */
+    readonly disabled?: readonly string[];
+    /** Runs the enabled ones alone. */
+    readonly only?: boolean;
+    readonly notReadyTolerationSeconds?: number;
+    readonly unreachableTolerationSeconds?: number;
+  };
   /** Items of `--controllers`; `['*']` when absent. */
   readonly controllers?: readonly string[];
   readonly authorizationModes: readonly AuthorizationMode[];

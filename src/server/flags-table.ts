@@ -1,3 +1,4 @@
+import { admissionFlags } from './admission-flags.ts';
 import { emulationChoices } from './emulation.ts';
 import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
@@ -174,6 +175,7 @@ export const serverFlags = {
     help: 'How long Events are kept after their last write. 0 keeps them.',
   },
   ...identityFlags,
+  ...admissionFlags,
   'anonymous-auth': {
     group: 'Authentication',
     type: 'bool',

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { dialectNames } from '../dialect.ts';
 import { readServiceRanges, type ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
+import { admissionOptions } from './admission-flags.ts';
 import type { AuthorizationMode, ServerConfig } from './config.ts';
 import { readEmulatedVersion } from './emulation.ts';
 import { readFeatureGates } from './feature-gates.ts';
@@ -41,6 +42,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const options: ServerOptions = {
     config: Object.freeze({
       ...configOf(values),
+      admission: admissionOptions(values, given),
       featureGates: features.gates,
       runtimeConfig: apis.config,
       ...(emulatedMinor === undefined ? {} : { emulatedMinor }),

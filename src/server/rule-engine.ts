@@ -30,8 +30,8 @@ function engine(): Engine {
  */
 export const ruleEngineLoader: AdmissionPlugin = {
   name: 'RuleEngineLoader',
-  mutate: ({ target: { def } }) => {
-    if (loaded !== undefined) return undefined;
+  mutate: ({ target: { def }, operation }) => {
+    if (loaded !== undefined || operation === 'DELETE') return undefined;
     if (def.custom === undefined && def.kind !== 'CustomResourceDefinition') return undefined;
     loading ??= load();
     return loading;

@@ -1,0 +1,159 @@
+import type { Dialect } from '../dialect.ts';
+import type { AdmissionCall } from '../registry/contract.ts';
+import type { AdmissionPlugin } from './chain.ts';
+import type { AdmissionTools } from './tools.ts';
+
+/** A plugin that administrators know by name. */
+interface PluginEntry {
+  readonly name: string;
+  readonly byDefault: 'on' | 'off';
+  /** Resources it looks at, groups by their stem; absent: all. */
+  readonly on?: readonly string[];
+  /** Absent: known by name, and not to be had here. */
+  readonly load?: (tools: AdmissionTools) => Promise<AdmissionPlugin>;
+}
+
+/**
+ * Every plugin of release 1.32, in the order in which they run, with its default (ADM-1). Loaded
+ * at the first write that concerns it.
+ */
+const plugins: readonly PluginEntry[] = [
+  {
+    name: 'AlwaysAdmit',
+    byDefault: 'off',
+    load: async () => (await import('./always.ts')).alwaysAdmit,
+  },
+  { name: 'NamespaceAutoProvision', byDefault: 'off' },
+  {
+    name: 'NamespaceLifecycle',
+    byDefault: 'on',
+    load: async (tools) => (await import('./namespace-lifecycle.ts')).namespaceLifecycle(tools),
+  },
+  { name: 'NamespaceExists', byDefault: 'off' },
+  { name: 'LimitPodHardAntiAffinityTopology', byDefault: 'off' },
+  { name: 'LimitRanger', byDefault: 'on' },
+  {
+    name: 'ServiceAccount',
+    byDefault: 'on',
+    on: ['pods'],
+    load: async (tools) => (await import('./service-account.ts')).serviceAccount(tools),
+  },
+  {
+    name: 'NodeRestriction',
+    byDefault: 'off',
+    load: async (tools) => (await import('./node-restriction.ts')).nodeRestriction(tools),
+  },
+  { name: 'TaintNodesByCondition', byDefault: 'on' },
+  { name: 'AlwaysPullImages', byDefault: 'off' },
+  { name: 'ImagePolicyWebhook', byDefault: 'off' },
+  { name: 'PodSecurity', byDefault: 'on' },
+  { name: 'PodNodeSelector', byDefault: 'off' },
+  { name: 'Priority', byDefault: 'on' },
+  { name: 'DefaultTolerationSeconds', byDefault: 'on' },
+  { name: 'PodTolerationRestriction', byDefault: 'off' },
+  { name: 'EventRateLimit', byDefault: 'off' },
+  { name: 'ExtendedResourceToleration', byDefault: 'off' },
+  { name: 'DefaultStorageClass', byDefault: 'on' },
+  { name: 'StorageObjectInUseProtection', byDefault: 'on' },
+  { name: 'OwnerReferencesPermissionEnforcement', byDefault: 'off' },
+  { name: 'PersistentVolumeClaimResize', byDefault: 'on' },
+  { name: 'RuntimeClass', byDefault: 'on' },
+  { name: 'CertificateApproval', byDefault: 'on' },
+  { name: 'CertificateSigning', byDefault: 'on' },
+  { name: 'ClusterTrustBundleAttest', byDefault: 'on' },
+  { name: 'CertificateSubjectRestriction', byDefault: 'on' },
+  { name: 'DefaultIngressClass', byDefault: 'on' },
+  { name: 'DenyServiceExternalIPs', byDefault: 'off' },
+  { name: 'MutatingAdmissionPolicy', byDefault: 'on' },
+  { name: 'MutatingAdmissionWebhook', byDefault: 'on' },
+  { name: 'ValidatingAdmissionPolicy', byDefault: 'on' },
+  { name: 'ValidatingAdmissionWebhook', byDefault: 'on' },
+  { name: 'ResourceQuota', byDefault: 'on' },
+  {
+    name: 'AlwaysDeny',
+    byDefault: 'off',
+    load: async () => (await import('./always.ts')).alwaysDeny,
+  },
+];
+
+const byName = new Map(plugins.map((entry) => [entry.name, entry]));
+
+/** What `--enable-admission-plugins` and `--disable-admission-plugins` say. */
+export interface PluginChoice {
+  readonly enabled?: readonly string[] | undefined;
+  readonly disabled?: readonly string[] | undefined;
+  /** Runs the enabled ones alone, whatever runs by default (`--admission-control`). */
+  readonly only?: boolean | undefined;
+}
+
+/** Whether a name is a plugin's; `missing` is known, and not to be had here. */
+export function pluginStanding(name: string): 'known' | 'missing' | 'unknown' {
+  const entry = byName.get(name);
+  if (entry === undefined) return 'unknown';
+  return entry.load === undefined ? 'missing' : 'known';
+}
+
+/** Names for the help of the flags: those that run by default, and the others. */
+export function pluginNames(byDefault: 'on' | 'off'): readonly string[] {
+  return plugins
+    .filter((entry) => entry.byDefault === byDefault && entry.load !== undefined)
+    .map(({ name }) => name);
+}
+
+/** The chosen plugins in their order. */
+export function admissionPlugins(
+  choice: PluginChoice,
+  tools: AdmissionTools,
+): readonly AdmissionPlugin[] {
+  return plugins
+    .filter((entry) => isChosen(entry, choice))
+    .flatMap((entry) => (entry.load === undefined ? [] : lazily(entry, entry.load, tools)));
+}
+
+/** To be enabled by name wins over being disabled, as upstream. */
+function isChosen(
+  entry: PluginEntry,
+  { enabled = [], disabled = [], only }: PluginChoice,
+): boolean {
+  if (enabled.includes(entry.name)) return true;
+  return only !== true && entry.byDefault === 'on' && !disabled.includes(entry.name);
+}
+
+/** Loads the plugin when a call first concerns it; to other calls it costs a look at a set. */
+function lazily(
+  entry: PluginEntry,
+  load: NonNullable<PluginEntry['load']>,
+  tools: AdmissionTools,
+): AdmissionPlugin {
+  const concerns = concernOf(entry.on, tools.dialect);
+  let plugin: AdmissionPlugin | undefined;
+  let loading: Promise<AdmissionPlugin> | undefined;
+  const run = (phase: 'mutate' | 'validate', call: AdmissionCall): Promise<void> | undefined => {
+    if (!concerns(call)) return undefined;
+    if (plugin !== undefined) return plugin[phase]?.(call);
+    loading ??= load(tools);
+    return loading.then((loaded) => {
+      plugin = loaded;
+      return loaded[phase]?.(call);
+    });
+  };
+  return {
+    name: entry.name,
+    mutate: (call) => run('mutate', call),
+    validate: (call) => run('validate', call),
+  };
+}
+
+function concernOf(
+  on: readonly string[] | undefined,
+  dialect: Dialect,
+): (call: AdmissionCall) => boolean {
+  if (on === undefined) return () => true;
+  const groups = new Map<string, Set<string>>();
+  for (const resource of on) {
+    const [name = '', stem = ''] = resource.split('.', 2);
+    const group = dialect.group(stem);
+    groups.set(group, (groups.get(group) ?? new Set()).add(name));
+  }
+  return ({ target: { def } }) => groups.get(def.group)?.has(def.resource) === true;
+}

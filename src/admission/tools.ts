@@ -1,0 +1,70 @@
+import type { Clock } from '../base/clock.ts';
+import type { Dialect } from '../dialect.ts';
+import { forbidden, type StatusError } from '../meta/status.ts';
+import type { ApiObject, UserInfo } from '../meta/types.ts';
+import type { AdmissionCall } from '../registry/contract.ts';
+import { groupResourceOf, type Registry } from '../registry/registry.ts';
+
+/** Where an object is; the namespace is empty for cluster-scoped kinds. */
+export interface Place {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/**
+ * Reads objects for plugins, as new as the store has them. Resources are named `pods`, or
+ * `priorityclasses.scheduling` with the stem of their group. What is given is shared: nobody
+ * changes it.
+ */
+export interface ObjectReader {
+  /** Undefined when there is none, or no such kind. */
+  get(resource: string, at: Place): Promise<ApiObject | undefined>;
+  /** All objects of a namespace; of all namespaces when it is empty. */
+  list(resource: string, namespace: string): Promise<readonly ApiObject[]>;
+}
+
+/** What a plugin asks of authorization. */
+export interface Question {
+  readonly user: UserInfo;
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource?: string;
+  readonly namespace?: string;
+  readonly name?: string;
+}
+
+/** What administrators set of plugins, by flags. */
+export interface PluginSettings {
+  /** Seconds a pod stays on a node that is not ready. */
+  readonly notReadyTolerationSeconds: number;
+  /** Seconds a pod stays on a node that cannot be reached. */
+  readonly unreachableTolerationSeconds: number;
+}
+
+/** What plugins work with; made once by `server/`. */
+export interface AdmissionTools {
+  readonly dialect: Dialect;
+  readonly clock: Clock;
+  readonly objects: ObjectReader;
+  readonly settings: PluginSettings;
+  readonly isAllowed: (question: Question) => Promise<boolean>;
+  /** For the few plugins that write; made after the plugins, so asked for when needed. */
+  readonly registry: () => Registry;
+}
+
+/** The name a refusal gives the object: its own, or what one is to be made from. */
+export function nameOf(call: AdmissionCall): string {
+  const { name = '', generateName = '' } = call.object?.metadata ?? {};
+  return call.name || name || generateName || 'Unknown';
+}
+
+/** 403 in the frame that upstream gives what a plugin says. */
+export function refusal(call: AdmissionCall, why: string): StatusError {
+  return forbidden(groupResourceOf(call.target.def), nameOf(call), why);
+}
+
+/** The resource of a call as plugins name it: `pods`, `ingresses.networking.svc.io`. */
+export function resourceOf({ target: { def } }: AdmissionCall): string {
+  return def.group === '' ? def.resource : `${def.resource}.${def.group}`;
+}

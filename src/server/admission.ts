@@ -1,0 +1,54 @@
+import { admissionChain } from '../admission/chain.ts';
+import { closedKinds } from '../admission/closed-kinds.ts';
+import { createObjectReader } from '../admission/objects.ts';
+import { admissionPlugins } from '../admission/plugin-list.ts';
+import type { AdmissionTools } from '../admission/tools.ts';
+import { type EscalationPort, escalationCheck } from '../authz/escalation-check.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
+import type { Dialect } from '../dialect.ts';
+import type { CachePool } from '../registry/cache-pool.ts';
+import type { AdmissionPort } from '../registry/contract.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { ServerConfig } from './config.ts';
+import { ruleEngineLoader } from './rule-engine.ts';
+
+/**
+ * The chain that writes pass: the plugins of the configuration (ADM-1), and behind them what no
+ * administrator can switch off.
+ */
+export function createAdmission(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly caches: CachePool;
+  /** Custom kinds that take no new objects any more. */
+  readonly closed: ReadonlySet<string>;
+  readonly authorization: EscalationPort;
+  readonly registry: () => Registry;
+}): AdmissionPort {
+  const { config, dialect, catalogue, caches, authorization } = options;
+  const { admission = {} } = config;
+  const tools: AdmissionTools = {
+    dialect,
+    clock: config.clock,
+    objects: createObjectReader({ dialect, caches, snapshot: catalogue.snapshot }),
+    settings: {
+      notReadyTolerationSeconds: admission.notReadyTolerationSeconds ?? 300,
+      unreachableTolerationSeconds: admission.unreachableTolerationSeconds ?? 300,
+    },
+    isAllowed: async (question) => {
+      const { subresource = '', namespace = '', name = '' } = question;
+      const asked = { ...question, subresource, namespace, name };
+      const about = { isResourceRequest: true, version: '*', path: '' };
+      const { decision } = await authorization.decide({ ...asked, ...about });
+      return decision === 'allow';
+    },
+    registry: options.registry,
+  };
+  return admissionChain([
+    ruleEngineLoader,
+    ...admissionPlugins(admission, tools),
+    closedKinds(options.closed),
+    escalationCheck({ dialect, port: authorization }),
+  ]);
+}
