@@ -2,6 +2,7 @@ import type { Exchange } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { unauthorized } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
+import { bearerToken } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
 
 /** Who everybody is that showed no credential. */
@@ -20,17 +21,21 @@ export type Authenticate = (exchange: Exchange) => MaybePromise<UserInfo>;
 /**
  * Joins authenticators into the gate of the pipeline (AUTHN-1, AUTHN-12). They are asked in order
  * until one succeeds, whatever the ones before it threw; with none successful, one bad credential
- * is a 401, and only a request without any is anonymous (or a 401 when `anonymous` is false).
+ * is a 401, and only a request without any is anonymous (or a 401 when `anonymous` is false, or the
+ * path is none of `anonymousPaths`). A bearer token that no authenticator knows is a bad credential.
  * `onRejected` learns why a credential was refused; what it gets never holds the credential.
  */
 export function createAuthentication(options: {
   readonly authenticators: readonly Authenticator[];
   readonly anonymous: boolean;
+  /** Where anonymous requests are let in; absent: everywhere. */
+  readonly anonymousPaths?: ReadonlySet<string> | undefined;
   readonly onRejected?: (failure: { authenticator: string; error: unknown }) => void;
 }): Authenticate {
-  const { authenticators, anonymous, onRejected } = options;
-  const finish = (rejected: boolean): UserInfo => {
-    if (rejected || !anonymous) throw unauthorized();
+  const { authenticators, anonymous, anonymousPaths, onRejected } = options;
+  const finish = (exchange: Exchange, rejected: boolean): UserInfo => {
+    if (rejected || !anonymous || bearerToken(exchange) !== undefined) throw unauthorized();
+    if (anonymousPaths?.has(pathOf(exchange)) === false) throw unauthorized();
     return anonymousUser;
   };
   const refuse = (authenticator: Authenticator, error: unknown): void =>
@@ -51,7 +56,7 @@ export function createAuthentication(options: {
       }
       index += 1;
       const next = authenticators[index];
-      if (next === undefined) return finish(rejected);
+      if (next === undefined) return finish(exchange, rejected);
       pending = (async () => next.authenticate(exchange))();
     }
   };
@@ -71,8 +76,14 @@ export function createAuthentication(options: {
         refuse(authenticator, error);
       }
     }
-    return finish(rejected);
+    return finish(exchange, rejected);
   };
+}
+
+/** Not decoded: a path written in another way than the condition is none of its paths. */
+function pathOf({ url }: Exchange): string {
+  const mark = url.indexOf('?');
+  return mark < 0 ? url : url.slice(0, mark);
 }
 
 const widened = new WeakMap<UserInfo, UserInfo>();

@@ -46,6 +46,27 @@ export interface ServerConfig {
       readonly groupHeaders: readonly string[];
       readonly extraHeaderPrefixes: readonly string[];
     };
+    /** One OpenID provider (AUTHN-7); not together with `configFile`. */
+    readonly oidc?: {
+      readonly issuerUrl: string;
+      readonly clientId: string;
+      readonly usernameClaim: string;
+      /** Empty: by the issuer, unless the claim is `email`; `-`: none. */
+      readonly usernamePrefix: string;
+      /** Empty: no groups. */
+      readonly groupsClaim: string;
+      readonly groupsPrefix: string;
+      readonly requiredClaims: ReadonlyMap<string, string>;
+      readonly signingAlgorithms: readonly string[];
+      /** The authorities of the host when absent. */
+      readonly caFile?: string;
+    };
+    /** A file of OpenID providers and of who may be anonymous (AUTHN-8). */
+    readonly configFile?: {
+      readonly path: string;
+      /** Whether `anonymous` was asked for by a flag, which the file must then leave alone. */
+      readonly anonymousFlag: 'given' | 'absent';
+    };
     /** A token of `system:masters` for whoever starts the server. */
     readonly adminToken?: string;
   };

@@ -3,6 +3,7 @@ import { emulationChoices } from './emulation.ts';
 import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
 import { identityFlags } from './identity-flags.ts';
+import { oidcFlags } from './oidc-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
 
 /**
@@ -175,6 +176,7 @@ export const serverFlags = {
     help: 'How long Events are kept after their last write. 0 keeps them.',
   },
   ...identityFlags,
+  ...oidcFlags,
   ...admissionFlags,
   'anonymous-auth': {
     group: 'Authentication',

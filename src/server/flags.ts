@@ -6,7 +6,7 @@
 /** A wrong command line; the message is one line for the user. */
 export class FlagError extends Error {}
 
-export type FlagType = 'string' | 'int' | 'bool' | 'duration' | 'list' | 'map';
+export type FlagType = 'string' | 'int' | 'bool' | 'duration' | 'list' | 'map' | 'pairs';
 
 /** How sure users may be of a flag: upstream's stages, and `own` for ours. */
 export type FlagStage = 'stable' | 'beta' | 'alpha' | 'deprecated' | 'own';
@@ -35,6 +35,8 @@ interface ValueTypes {
   duration: number;
   list: readonly string[];
   map: ReadonlyMap<string, string>;
+  /** As `map`, but each use of the flag is one pair, which may hold commas. */
+  pairs: ReadonlyMap<string, string>;
 }
 
 export type FlagValues<Table extends FlagTable> = {
@@ -83,7 +85,7 @@ function defaultTexts(definition: FlagDefinition): string[] {
 }
 
 function isPlural(definition: FlagDefinition): boolean {
-  return definition.type === 'list' || definition.type === 'map';
+  return ['list', 'map', 'pairs'].includes(definition.type);
 }
 
 interface Taken {
@@ -152,6 +154,8 @@ function readValue(options: {
         return Object.freeze(items);
       case 'map':
         return new Map(items.map(parsePair));
+      case 'pairs':
+        return new Map(texts.map(parseWholePair));
     }
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
@@ -176,6 +180,13 @@ export function parseBoolean(text: string): boolean {
   if (trueTexts.has(text)) return true;
   if (falseTexts.has(text)) return false;
   throw new FlagError(`${JSON.stringify(text)} is not a boolean`);
+}
+
+/** `a=b`, where b may be anything. */
+function parseWholePair(text: string): [string, string] {
+  const equals = text.indexOf('=');
+  if (equals < 0) throw new FlagError('malformed pair, expect string=string');
+  return [text.slice(0, equals).trim(), text.slice(equals + 1).trim()];
 }
 
 /** `a=b`; a name alone is `a=true`, as runtime-config has it. */

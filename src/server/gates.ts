@@ -9,6 +9,7 @@ import { createStaticTokenAuthenticator } from '../authn/static-token.ts';
 import { parseTokenFile } from '../authn/token-file.ts';
 import { createTokenReviewer } from '../authn/token-review.ts';
 import { createAuthorization } from '../authz/authorization.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
 import type { Dialect } from '../dialect.ts';
 import { limitInFlight } from '../flowcontrol/in-flight.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -17,6 +18,7 @@ import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Api } from './api.ts';
 import { createAuthorizers } from './authorizers.ts';
 import type { ServerConfig } from './config.ts';
+import type { OidcAuthentication } from './oidc.ts';
 import { accountSettings } from './service-account-tokens.ts';
 
 /** Makes the gates of the pipeline from the configuration; `close` ends what they follow. */
@@ -24,13 +26,19 @@ export async function createGates(options: {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly api: Api;
+  readonly registry: MetricRegistry;
 }): Promise<Gates & { close(): void }> {
   const { config, api } = options;
   const { logger } = config;
-  const list = [api.tokenAuthenticator, ...authenticators(options)];
+  const oidc = await openOidc(options);
+  const list = [
+    api.tokenAuthenticator,
+    ...authenticators(options),
+    ...(oidc === undefined ? [] : [oidc.authenticator]),
+  ];
   const authenticate = createAuthentication({
     authenticators: list,
-    anonymous: config.authentication.anonymous,
+    ...anonymousAccess(config, oidc),
     onRejected: ({ authenticator, error }) =>
       logger.debug(3, 'a credential was refused', { authenticator, error: String(error) }),
   });
@@ -49,7 +57,36 @@ export async function createGates(options: {
     mutatingMax: config.limits.writesInFlightMax,
   });
   const impersonate = createImpersonation({ authorization, dialect: options.dialect });
-  return { authenticate, impersonate, authorization, flowControl, close: chosen.close };
+  const close = () => {
+    chosen.close();
+    oidc?.close();
+  };
+  return { authenticate, impersonate, authorization, flowControl, close };
+}
+
+/** Loaded only when it is asked for, with the libraries it needs. */
+async function openOidc(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly registry: MetricRegistry;
+}): Promise<OidcAuthentication | undefined> {
+  const { oidc, configFile } = options.config.authentication;
+  if (oidc === undefined && configFile === undefined) return undefined;
+  const loaded = await import('./oidc.ts');
+  return loaded.openOidc(options);
+}
+
+/** Who may come without a credential: what the file says, or else the flag. */
+function anonymousAccess(config: ServerConfig, oidc: OidcAuthentication | undefined) {
+  const { enabled, conditions } = oidc?.anonymous ?? {
+    enabled: config.authentication.anonymous,
+    conditions: null,
+  };
+  const paths = (conditions ?? []).map(({ path }) => path);
+  return {
+    anonymous: enabled,
+    anonymousPaths: paths.length === 0 ? undefined : new Set(paths),
+  };
 }
 
 function authenticators(options: {

@@ -12,6 +12,8 @@ import { apiRelease } from './version.ts';
 
 /** The numbers of a server and what `/metrics` answers (OPS-1). */
 export interface Metrics {
+  /** For parts that are loaded only when they are asked for. */
+  readonly registry: MetricRegistry;
   /** The store, with its operations measured. */
   measured(store: Store): Store;
   requests(snapshot: () => CatalogueSnapshot): RequestMetrics;
@@ -42,6 +44,7 @@ export function createMetrics(options: {
   addFeatures(registry, config.featureGates ?? defaultGates);
   const now = () => clock.monotonic();
   return {
+    registry,
     measured: (store) => meteredStore(store, { now, observe: storeObserver(registry, kinds) }),
     requests: (snapshot) => createRequestMetrics({ registry, snapshot, now }),
     countInFlight: (look) => looks.push(inFlightLook(registry, look)),

@@ -9,6 +9,7 @@ import { readFeatureGates } from './feature-gates.ts';
 import { FlagError, type FlagValues, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
 import { identityOptions } from './identity-flags.ts';
+import { oidcOptions } from './oidc-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
 import { apiRelease } from './version.ts';
 
@@ -39,9 +40,13 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const features = readFeatureGates(values['feature-gates']);
   const apis = readRuntimeConfig(values['runtime-config']);
   const emulatedMinor = readEmulatedVersion(values['emulated-version']);
+  const structured = features.gates.enabled('StructuredAuthenticationConfiguration');
+  const oidc = oidcOptions(values, { given, structured });
+  const flagged = configOf(values);
   const options: ServerOptions = {
     config: Object.freeze({
-      ...configOf(values),
+      ...flagged,
+      authentication: { ...flagged.authentication, ...oidc },
       admission: admissionOptions(values, given),
       featureGates: features.gates,
       runtimeConfig: apis.config,

@@ -65,7 +65,8 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
     await store.close();
     throw error;
   };
-  const gates = await createGates({ config, dialect, api }).catch(giveUp);
+  const { registry } = metrics;
+  const gates = await createGates({ config, dialect, api, registry }).catch(giveUp);
   metrics.countInFlight(() => gates.flowControl.inFlight);
   metrics.countObjects(api);
   const server = await listen(config, tls, (exchange) => {

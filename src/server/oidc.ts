@@ -1,0 +1,238 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import {
+  createJwtAuthentication,
+  type JwtAuthentication,
+  ProvidersNotReady,
+} from '../authn/jwt/authenticator.ts';
+import {
+  type AnonymousConfiguration,
+  type AuthenticationConfiguration,
+  readAuthenticationConfiguration,
+} from '../authn/jwt/configuration.ts';
+import { signingAlgorithms } from '../authn/jwt/keys.ts';
+import { type CheckedAuthenticator, validateAuthentication } from '../authn/jwt/validate.ts';
+import { type JsonValue, jsonEqual } from '../base/json.ts';
+import type { Logger } from '../base/log.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
+import type { Dialect } from '../dialect.ts';
+import type { FieldError } from '../meta/field-error.ts';
+import { forbiddenField } from '../meta/field-error.ts';
+import type { ServerConfig } from './config.ts';
+import { defaultGates } from './feature-gates.ts';
+import { hostRoots } from './host-roots.ts';
+import { createReloadMetrics } from './reload-metrics.ts';
+import { followFile, readConfigurationFile } from './reloaded-file.ts';
+import { accountSettings } from './service-account-tokens.ts';
+
+/** Authentication by OpenID providers, and what the file says besides. */
+export interface OidcAuthentication {
+  readonly authenticator: JwtAuthentication;
+  /** Null: the file says nothing of it, or there is none. */
+  readonly anonymous: AnonymousConfiguration | null;
+  close(): void;
+}
+
+interface Options {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly registry: MetricRegistry;
+}
+
+/**
+ * Opens what `--oidc-*` or `--authentication-config` ask for (AUTHN-7, AUTHN-8). Rejects, in one
+ * line, for a configuration that is not good; a provider that cannot be reached is no reason to.
+ */
+export async function openOidc(options: Options): Promise<OidcAuthentication> {
+  const { oidc, configFile } = options.config.authentication;
+  if (configFile !== undefined) return openFile(options, configFile);
+  const algorithms = oidc?.signingAlgorithms ?? [];
+  const unknown = algorithms.find((one) => !signingAlgorithms.includes(one));
+  if (unknown !== undefined) {
+    throw new Error(`oidc: unsupported signing alg: ${JSON.stringify(unknown)}`);
+  }
+  const jwt = oidc === undefined ? [] : [configurationOfFlags(oidc)];
+  const checked = judged({ jwt, anonymous: null }, options);
+  if (checked.errors.length > 0) {
+    throw new Error(`invalid authentication configuration: ${joined(checked.errors)}`);
+  }
+  const authenticator = create(checked.authenticators, options, algorithms);
+  return { authenticator, anonymous: null, close: () => authenticator.stop() };
+}
+
+type OidcFlags = NonNullable<ServerConfig['authentication']['oidc']>;
+
+/** The flags as an entry of the file, which is how upstream reads them. */
+function configurationOfFlags(
+  flags: OidcFlags,
+): NonNullable<AuthenticationConfiguration['jwt']>[number] {
+  const { issuerUrl, clientId, usernameClaim, usernamePrefix, groupsClaim } = flags;
+  const byIssuer = usernameClaim === 'email' ? '' : `${issuerUrl}#`;
+  const prefix = usernamePrefix === '' ? byIssuer : usernamePrefix === '-' ? '' : usernamePrefix;
+  const withGroups = groupsClaim !== '';
+  return {
+    issuer: {
+      url: issuerUrl,
+      discoveryURL: null,
+      certificateAuthority: flags.caFile === undefined ? '' : readFileSync(flags.caFile, 'utf8'),
+      audiences: [clientId],
+      audienceMatchPolicy: '',
+    },
+    claimValidationRules: [...flags.requiredClaims].map(([claim, requiredValue]) => ({
+      claim,
+      requiredValue,
+      expression: '',
+      message: '',
+    })),
+    claimMappings: {
+      username: { claim: usernameClaim, prefix, expression: '' },
+      groups: {
+        claim: groupsClaim,
+        prefix: withGroups ? flags.groupsPrefix : null,
+        expression: '',
+      },
+      uid: { claim: '', expression: '' },
+      extra: null,
+    },
+    userValidationRules: null,
+  };
+}
+
+type ConfigFile = NonNullable<ServerConfig['authentication']['configFile']>;
+
+async function openFile(
+  options: Options,
+  { path, anonymousFlag }: ConfigFile,
+): Promise<OidcAuthentication> {
+  const { config, dialect, registry } = options;
+  const { clock, logger } = config;
+  const file = JSON.stringify(path);
+  const loading = `failed to load authentication configuration from file ${file}`;
+  const text = inContext(loading, () => readConfigurationFile(path));
+  const first = await readAuthenticationConfiguration(text, dialect).catch((error: unknown) => {
+    throw new Error(`${loading}: ${messageOf(error)}`);
+  });
+  const { anonymous } = first;
+  const checked = judged(first, options);
+  if (anonymous !== null && anonymousFlag === 'given') {
+    const field = 'anonymous field is configured in authentication configuration file';
+    const detail = `--anonymous-auth flag cannot be set when ${field}`;
+    checked.errors.unshift(forbiddenField('anonymous', detail));
+  }
+  if (checked.errors.length > 0) {
+    throw new Error(
+      `invalid authentication configuration in file ${file}: ${joined(checked.errors)}`,
+    );
+  }
+  const authenticator = create(checked.authenticators, options, signingAlgorithms);
+  const count = createReloadMetrics(registry, {
+    controller: 'authentication_config_controller',
+    what: 'authentication configuration',
+    clock,
+  });
+  const followed = followFile({
+    file: path,
+    text,
+    clock,
+    load: async (changed) => {
+      const next = await readAuthenticationConfiguration(changed, dialect);
+      await authenticator.replace(authenticatorsOf(next, anonymous, options));
+    },
+    isTemporary: (error) => error instanceof ProvidersNotReady,
+    observe: (outcome) => {
+      count(outcome.status);
+      logReload(logger, path, outcome);
+    },
+  });
+  return {
+    authenticator,
+    anonymous,
+    close() {
+      followed.stop();
+      authenticator.stop();
+    },
+  };
+}
+
+function logReload(
+  logger: Logger,
+  file: string,
+  outcome: Parameters<Parameters<typeof followFile>[0]['observe']>[0],
+): void {
+  if (outcome.status === 'success') logger.info('reloaded authentication config', { file });
+  else {
+    const error = messageOf(outcome.error);
+    logger.error('failed to reload authentication config, the one before stays', { file, error });
+  }
+}
+
+/** The authenticators of a file that has changed; who may come without a token may not change. */
+function authenticatorsOf(
+  next: AuthenticationConfiguration,
+  anonymous: AnonymousConfiguration | null,
+  options: Options,
+): readonly CheckedAuthenticator[] {
+  const { errors, authenticators } = judged(next, options);
+  if (!jsonEqual(next.anonymous as JsonValue, anonymous as JsonValue)) {
+    errors.push(forbiddenField('anonymous', 'changed from initial configuration file'));
+  }
+  if (errors.length > 0) throw new Error(joined(errors));
+  return authenticators;
+}
+
+function judged(
+  configuration: AuthenticationConfiguration,
+  { config, dialect }: Options,
+): { errors: FieldError[]; authenticators: readonly CheckedAuthenticator[] } {
+  const gates = config.featureGates ?? defaultGates;
+  const { errors, authenticators } = validateAuthentication(configuration, {
+    disallowedIssuers: accountSettings(config, dialect).issuers,
+    dialect,
+    anonymousConfigurable: gates.enabled('AnonymousAuthConfigurableEndpoints'),
+  });
+  return { errors: [...errors], authenticators };
+}
+
+function create(
+  authenticators: readonly CheckedAuthenticator[],
+  { config, dialect, registry }: Options,
+  algorithms: readonly string[],
+): JwtAuthentication {
+  const { clock, logger } = config;
+  const latency = registry.histogram({
+    name: 'apiserver_authentication_jwt_authenticator_latency_seconds',
+    help: 'Latency of jwt authentication operations in seconds, for tokens that were judged rather than found in the cache.',
+    stability: 'ALPHA',
+    labels: ['result', 'jwt_issuer_hash'],
+    buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  });
+  return createJwtAuthentication(authenticators, {
+    algorithms,
+    hostRoots,
+    credentialKey: dialect.label('credential-id', 'authentication'),
+    clock,
+    logger,
+    onJudged: ({ issuer, result, durationMs }) => {
+      const hash = `sha256:${createHash('sha256').update(issuer).digest('hex')}`;
+      latency.of(result, hash).observe(durationMs / 1000);
+    },
+  });
+}
+
+/** All that is wrong, as upstream joins it. */
+function joined(errors: readonly FieldError[]): string {
+  const texts = [...new Set(errors.map(({ field, message }) => `${field}: ${message}`))];
+  return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+}
+
+function inContext<Result>(what: string, run: () => Result): Result {
+  try {
+    return run();
+  } catch (error) {
+    throw new Error(`${what}: ${messageOf(error)}`);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
