@@ -42,55 +42,57 @@ export interface Authorization {
  * Joins authorizers in their order (AUTHZ-2): the first that allows or denies decides, and a
  * request nobody has an opinion on is not allowed; the reasons given are then joined by line.
  * An authorizer that throws counts as having no opinion, its error not being the client's to see.
+ * `authorizers` is asked once for each request, so that its answer may change between requests.
  */
 export function createAuthorization(options: {
-  readonly authorizers: readonly Authorizer[];
+  readonly authorizers: () => readonly Authorizer[];
   readonly onError?: (failure: { authorizer: string; error: unknown }) => void;
 }): Authorization {
-  const { authorizers, onError } = options;
-
-  const failed = (index: number, error: unknown): AuthorizationResult => {
-    onError?.({ authorizer: authorizers[index]!.name, error });
+  const failed = (authorizer: Authorizer, error: unknown): AuthorizationResult => {
+    options.onError?.({ authorizer: authorizer.name, error });
     return { decision: 'no-opinion', reason: '' };
   };
-  const noOpinion = (reasons: readonly string[]): AuthorizationResult => ({
-    decision: 'no-opinion',
-    reason: reasons.join('\n'),
-  });
   const decideAsync = async (
     attributes: Attributes,
-    state: { index: number; pending: Promise<AuthorizationResult>; reasons: string[] },
+    state: {
+      readonly authorizers: readonly Authorizer[];
+      readonly index: number;
+      readonly pending: Promise<AuthorizationResult>;
+      readonly passed: AuthorizationResult[];
+    },
   ): Promise<AuthorizationResult> => {
-    const { reasons } = state;
+    const { authorizers, passed } = state;
     let { index, pending } = state;
     for (;;) {
-      const at = index;
-      const result = await pending.catch((error: unknown) => failed(at, error));
+      const asked = authorizers[index]!;
+      const result = await pending.catch((error: unknown) => failed(asked, error));
       if (result.decision !== 'no-opinion') return result;
-      if (result.reason !== '') reasons.push(result.reason);
+      passed.push(result);
       index += 1;
       const next = authorizers[index];
-      if (next === undefined) return noOpinion(reasons);
+      if (next === undefined) return withoutOpinion(passed);
       pending = (async () => next.authorize(attributes))();
     }
   };
 
   const decide = (attributes: Attributes): MaybePromise<AuthorizationResult> => {
-    const reasons: string[] = [];
+    const authorizers = options.authorizers();
+    const passed: AuthorizationResult[] = [];
     for (let index = 0; index < authorizers.length; index++) {
+      const authorizer = authorizers[index]!;
       let result: MaybePromise<AuthorizationResult>;
       try {
-        result = authorizers[index]!.authorize(attributes);
+        result = authorizer.authorize(attributes);
       } catch (error) {
-        result = failed(index, error);
+        result = failed(authorizer, error);
       }
       if (result instanceof Promise) {
-        return decideAsync(attributes, { index, pending: result, reasons });
+        return decideAsync(attributes, { authorizers, index, pending: result, passed });
       }
       if (result.decision !== 'no-opinion') return result;
-      if (result.reason !== '') reasons.push(result.reason);
+      passed.push(result);
     }
-    return noOpinion(reasons);
+    return withoutOpinion(passed);
   };
 
   return {
@@ -102,6 +104,15 @@ export function createAuthorization(options: {
         : permit(attributes, result);
     },
   };
+}
+
+function withoutOpinion(passed: readonly AuthorizationResult[]): AuthorizationResult {
+  const reasons = passed.map(({ reason }) => reason).filter((reason) => reason !== '');
+  const errors = new Set(passed.flatMap(({ error }) => error ?? []));
+  const [first] = errors;
+  const result = { decision: 'no-opinion', reason: reasons.join('\n') } as const;
+  if (first === undefined) return result;
+  return { ...result, error: errors.size === 1 ? first : `[${[...errors].join(', ')}]` };
 }
 
 function permit(attributes: Attributes, result: AuthorizationResult): Permit {

@@ -51,11 +51,12 @@ async function accessReview(
     ...validatePlace(call, object, spec),
   ]);
   const asked = attributesOf(spec, user === 'named' ? userOf(spec) : user);
-  const { decision, reason } = await call.context.reviews.decide(asked);
+  const { decision, reason, error = '' } = await call.context.reviews.decide(asked);
   const status: JsonObject = {
     allowed: decision === 'allow',
     ...(decision === 'deny' ? { denied: true } : {}),
     ...(reason === '' ? {} : { reason }),
+    ...(error === '' ? {} : { evaluationError: error }),
   };
   return { ...object, status };
 }

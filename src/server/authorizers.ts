@@ -1,102 +1,164 @@
+import type { ConfiguredAuthorizer } from '../authz/authorization-configuration.ts';
 import type { Authorizer } from '../authz/contract.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
-import { alwaysAllow, alwaysDeny, createPrivilegedGroupAuthorizer } from '../authz/fixed.ts';
-import { createRbacAuthorizer } from '../authz/rbac-authorizer.ts';
-import { policyRule } from '../authz/rules.ts';
+import { createPrivilegedGroupAuthorizer } from '../authz/fixed.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
 import type { Dialect } from '../dialect.ts';
 import type { ReviewPort } from '../endpoints/review-port.ts';
 import type { Api } from './api.ts';
+import { type AuthorizationMetrics, createAuthorizationMetrics } from './authorization-metrics.ts';
+import { type AuthorizationSettings, readAuthorizers } from './authorization-settings.ts';
+import {
+  type AuthorizerPart,
+  type AuthorizerParts,
+  openAuthorizerParts,
+} from './authorizer-parts.ts';
 import type { ServerConfig } from './config.ts';
-import { defaultGates } from './feature-gates.ts';
-import { openRbacSource } from './rbac-source.ts';
+import { createReloadMetrics } from './reload-metrics.ts';
+import { followFile } from './reloaded-file.ts';
 
-/** Members of `system:masters` pass unasked; then come the modes as ordered (AUTHZ-2, AUTHZ-10). */
-export async function createAuthorizers(options: {
+interface AuthorizersOptions {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly api: Api;
-}): Promise<{
-  readonly list: readonly Authorizer[];
+  readonly registry: MetricRegistry;
+  readonly authorization: AuthorizationSettings;
+}
+
+/** The chain as it is now. */
+export interface Authorizers {
+  list(): readonly Authorizer[];
   readonly rules: EscalationPort['rules'];
   readonly rulesFor: ReviewPort['rulesFor'];
-  readonly close: () => void;
-}> {
-  const list: Authorizer[] = [createPrivilegedGroupAuthorizer()];
-  const rbac = createRbac(options);
-  const node = options.config.authorizationModes.includes('Node')
-    ? await openNodeAuthorizer(options)
-    : undefined;
-  for (const mode of options.config.authorizationModes) {
-    if (mode === 'AlwaysAllow') list.push(alwaysAllow);
-    else if (mode === 'AlwaysDeny') list.push(alwaysDeny);
-    else if (mode === 'Node' && node !== undefined) list.push(node.authorizer);
-    else list.push((await rbac.open()).authorizer);
+  close(): void;
+}
+
+/** A chain of one configuration. */
+interface Chain {
+  readonly list: readonly Authorizer[];
+  readonly parts: readonly AuthorizerPart[];
+  /** Lets go of connections, once what is under way has ended. */
+  retire(): void;
+  /** Lets go of them at once. */
+  close(): void;
+}
+
+/**
+ * The authorizers as configured, members of `system:masters` passing ahead of them unasked (AUTHZ-2,
+ * AUTHZ-10). Those of a file are exchanged when it changes (AUTHZ-3); a file that is wrong changes
+ * nothing. Rejects when one cannot be set up.
+ */
+export async function createAuthorizers(options: AuthorizersOptions): Promise<Authorizers> {
+  const { authorizers, file } = options.authorization;
+  const types = new Set(authorizers.map(({ type }) => type));
+  const parts = await openAuthorizerParts(options, types);
+  const metrics = createAuthorizationMetrics(options.registry, options.config.clock);
+  const build = (configured: readonly ConfiguredAuthorizer[]) =>
+    buildChain(configured, { ...options, parts, metrics });
+  let chain: Chain;
+  try {
+    chain = await build(authorizers);
+  } catch (error) {
+    parts.close();
+    throw error;
   }
-  const modes = new Set(options.config.authorizationModes);
+  const exchange = (next: Chain): void => {
+    chain.retire();
+    chain = next;
+  };
+  const followed =
+    file === undefined ? undefined : followAuthorization({ ...options, file, build, exchange });
   return {
-    list,
-    rules: rbac.rules,
+    list: () => chain.list,
+    rules: parts.rules,
     async rulesFor(user, namespace) {
-      const everything = modes.has('AlwaysAllow') ? allRules : [];
-      const unlisted = node?.authorizer.unlisted(user) ?? [];
-      if (!modes.has('RBAC')) return { rules: everything, errors: [unlisted].flat() };
-      const { authorizer } = await rbac.open();
-      const { rules, errors } = authorizer.rulesFor(user, namespace);
-      return { rules: [...everything, ...rules], errors: [unlisted, errors].flat() };
+      const known = chain.parts.map((part) => part.rulesFor(user, namespace));
+      return {
+        rules: known.flatMap(({ rules }) => rules),
+        errors: known.flatMap(({ errors }) => errors),
+      };
     },
-    close: () => {
-      node?.close();
-      rbac.close();
+    close() {
+      followed?.stop();
+      chain.close();
+      parts.close();
     },
   };
 }
 
-/** Loaded only where nodes are told apart: its graph follows every pod. */
-async function openNodeAuthorizer({
-  config,
-  dialect,
-  api,
-}: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}) {
-  const [{ openNodeGraph }, { createNodeAuthorizer }] = await Promise.all([
-    import('./node-source.ts'),
-    import('../authz/node-authorizer.ts'),
-  ]);
-  const { caches } = api.registry;
-  const snapshot = api.catalogue.snapshot();
-  const { graph, close } = await openNodeGraph({ caches, snapshot, dialect });
-  const gates = config.featureGates ?? defaultGates;
-  const nodesAndPods = gates.enabled('AuthorizeNodeWithSelectors') ? 'own' : 'any';
-  return { authorizer: createNodeAuthorizer({ graph, dialect, nodesAndPods }), close };
+async function buildChain(
+  configured: readonly ConfiguredAuthorizer[],
+  options: AuthorizersOptions & {
+    readonly parts: AuthorizerParts;
+    readonly metrics: AuthorizationMetrics;
+  },
+): Promise<Chain> {
+  const { parts, metrics } = options;
+  const chosen: AuthorizerPart[] = [];
+  const connected: { retire(): void; close(): void }[] = [];
+  const list: Authorizer[] = [createPrivilegedGroupAuthorizer()];
+  const letGo = (how: 'retire' | 'close') => {
+    for (const one of connected) one[how]();
+  };
+  try {
+    for (const one of configured) {
+      const { type, name } = one;
+      let part: AuthorizerPart | undefined;
+      if (one.type === 'Webhook') {
+        const { connectAuthorizer } = await import('./connected-authorizer.ts');
+        const made = await connectAuthorizer(one.webhook, options);
+        connected.push(made);
+        part = made;
+      } else {
+        part = parts.of(type);
+      }
+      if (part === undefined) {
+        throw new Error(
+          `authorizer type ${type} is not allowed if it was not enabled at initial server startup`,
+        );
+      }
+      chosen.push(part);
+      list.push(metrics.measured(part.authorizer, { type, name }));
+    }
+  } catch (error) {
+    letGo('close');
+    throw error;
+  }
+  const retire = () => letGo('retire');
+  return { list, parts: chosen, retire, close: () => letGo('close') };
 }
 
-const allRules = [
-  policyRule({ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }),
-  policyRule({ verbs: ['*'], nonResourceURLs: ['*'] }),
-];
-
-/** Also for servers where RBAC does not decide: granting more than one holds is checked there too. */
-function createRbac({ api, dialect }: { api: Api; dialect: Dialect }) {
-  const { caches } = api.registry;
-  const open = async () => {
-    const source = await openRbacSource({ caches, snapshot: api.catalogue.snapshot(), dialect });
-    return { source, authorizer: createRbacAuthorizer({ source, dialect }) };
-  };
-  let opened: ReturnType<typeof open> | undefined;
-  const openOnce = () => {
-    opened ??= open();
-    return opened;
-  };
-  return {
-    open: openOnce,
-    async rules() {
-      const { source, authorizer } = await openOnce();
-      await source.fresh();
-      return authorizer;
+function followAuthorization(
+  options: AuthorizersOptions & {
+    readonly file: { readonly path: string; readonly text: string };
+    readonly build: (configured: readonly ConfiguredAuthorizer[]) => Promise<Chain>;
+    readonly exchange: (next: Chain) => void;
+  },
+): { stop(): void } {
+  const { config, dialect, registry, file, build, exchange } = options;
+  const { clock, logger } = config;
+  const count = createReloadMetrics(registry, {
+    controller: 'authorization_config_controller',
+    what: 'authorization configuration',
+    clock,
+  });
+  const requiredTypes = new Set(
+    options.authorization.authorizers.map(({ type }) => type).filter((type) => type !== 'Webhook'),
+  );
+  return followFile({
+    file: file.path,
+    text: file.text,
+    clock,
+    async load(text) {
+      exchange(await build(await readAuthorizers(text, { config, dialect, requiredTypes })));
     },
-    close: () => void opened?.then(({ authorizer }) => authorizer.stop()),
-  };
+    observe(outcome) {
+      count(outcome.status);
+      if (outcome.status === 'success') logger.info('reloaded the authorization configuration');
+      else {
+        const error = String(outcome.error);
+        logger.error('reloading the authorization configuration', { error });
+      }
+    },
+  });
 }

@@ -1,3 +1,4 @@
+import type { AccessReviewVersion, AuthorizerType } from '../authz/authorizer-types.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { DialectName } from '../dialect.ts';
@@ -5,7 +6,7 @@ import type { ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
 import type { FeatureGates } from './feature-gates.ts';
 import type { RuntimeConfig } from './runtime-config.ts';
 
-export type AuthorizationMode = 'AlwaysAllow' | 'AlwaysDeny' | 'Node' | 'RBAC';
+export type AuthorizationMode = AuthorizerType;
 
 /**
  * Everything a server is started with, resolved: `flags.ts` makes it from the command line, a test
@@ -67,6 +68,13 @@ export interface ServerConfig {
       /** Whether `anonymous` was asked for by a flag, which the file must then leave alone. */
       readonly anonymousFlag: 'given' | 'absent';
     };
+    /** A service that is asked whose a token is (AUTHN-9). */
+    readonly webhook?: {
+      /** A kubeconfig. */
+      readonly configFile: string;
+      readonly version: string;
+      readonly cacheTtlMs: number;
+    };
     /** A token of `system:masters` for whoever starts the server. */
     readonly adminToken?: string;
   };
@@ -97,7 +105,22 @@ export interface ServerConfig {
   };
   /** Items of `--controllers`; `['*']` when absent. */
   readonly controllers?: readonly string[];
+  /** Those of `authorization.configFile` take their place. */
   readonly authorizationModes: readonly AuthorizationMode[];
+  /** What some of the modes need. */
+  readonly authorization?: {
+    /** A file that says which authorizers there are (AUTHZ-3). */
+    readonly configFile?: string;
+    /** Policies of mode ABAC. */
+    readonly policyFile?: string;
+    readonly webhook?: {
+      /** A kubeconfig. */
+      readonly configFile: string;
+      readonly version: AccessReviewVersion;
+      readonly authorizedTtlMs: number;
+      readonly unauthorizedTtlMs: number;
+    };
+  };
   readonly limits: {
     readonly bodyBytesMax: number;
     readonly requestTimeoutMs: number;

@@ -1,10 +1,12 @@
 import { admissionFlags } from './admission-flags.ts';
+import { authorizationFlags } from './authorization-flags.ts';
 import { emulationChoices } from './emulation.ts';
 import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
 import { identityFlags } from './identity-flags.ts';
 import { oidcFlags } from './oidc-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
+import { webhookTokenFlags } from './webhook-token-flags.ts';
 
 /**
  * Every flag of `wheelhouse serve`, with upstream's name and default where upstream has it. A flag
@@ -176,8 +178,9 @@ export const serverFlags = {
     help: 'How long Events are kept after their last write. 0 keeps them.',
   },
   ...identityFlags,
-  ...oidcFlags,
   ...admissionFlags,
+  ...oidcFlags,
+  ...webhookTokenFlags,
   'anonymous-auth': {
     group: 'Authentication',
     type: 'bool',
@@ -196,12 +199,7 @@ export const serverFlags = {
     default: '',
     help: 'CSV file of bearer tokens: token,user,uid,"group1,group2".',
   },
-  'authorization-mode': {
-    group: 'Authorization',
-    type: 'list',
-    default: 'AlwaysAllow',
-    help: 'Authorizers, asked in order: AlwaysAllow, AlwaysDeny, Node, RBAC.',
-  },
+  ...authorizationFlags,
   'admin-kubeconfig': {
     group: 'Misc',
     type: 'string',

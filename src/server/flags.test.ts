@@ -102,7 +102,7 @@ describe('the options of the server', () => {
   test.each([
     ['--tls-cert-file=a', 'must be given together'],
     ['--authorization-mode=RBAC,RBAC', 'more than once'],
-    ['--authorization-mode=Foo', '"Foo" is not one of'],
+    ['--authorization-mode=Foo', 'authorization-mode "Foo" is not a valid mode'],
     ['--authorization-mode=', 'at least one authorization-mode must be passed'],
     ['--dialect=x', '--dialect "x" is not one of svc, kubernetes'],
     ['--storage-backend=x', 'is not one of embedded, memory'],

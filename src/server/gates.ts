@@ -16,6 +16,7 @@ import type { ApiObject } from '../meta/types.ts';
 import type { Gates } from '../pipeline.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Api } from './api.ts';
+import type { AuthorizationSettings } from './authorization-settings.ts';
 import { createAuthorizers } from './authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import type { OidcAuthentication } from './oidc.ts';
@@ -27,14 +28,17 @@ export async function createGates(options: {
   readonly dialect: Dialect;
   readonly api: Api;
   readonly registry: MetricRegistry;
+  readonly authorization: AuthorizationSettings;
 }): Promise<Gates & { close(): void }> {
   const { config, api } = options;
   const { logger } = config;
   const oidc = await openOidc(options);
+  const webhook = await openWebhook(options);
   const list = [
     api.tokenAuthenticator,
     ...authenticators(options),
     ...(oidc === undefined ? [] : [oidc.authenticator]),
+    ...(webhook === undefined ? [] : [webhook.authenticator]),
   ];
   const authenticate = createAuthentication({
     authenticators: list,
@@ -60,6 +64,7 @@ export async function createGates(options: {
   const close = () => {
     chosen.close();
     oidc?.close();
+    webhook?.close();
   };
   return { authenticate, impersonate, authorization, flowControl, close };
 }
@@ -74,6 +79,14 @@ async function openOidc(options: {
   if (oidc === undefined && configFile === undefined) return undefined;
   const loaded = await import('./oidc.ts');
   return loaded.openOidc(options);
+}
+
+/** Loaded only when it is asked for; last, as each token that nobody else knows costs a call. */
+async function openWebhook(options: { readonly config: ServerConfig; readonly dialect: Dialect }) {
+  const { webhook } = options.config.authentication;
+  if (webhook === undefined) return undefined;
+  const { openWebhookTokens } = await import('./webhook-tokens.ts');
+  return openWebhookTokens(options, webhook);
 }
 
 /** Who may come without a credential: what the file says, or else the flag. */

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { dialectNames } from '../dialect.ts';
 import { readServiceRanges, type ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
 import { admissionOptions } from './admission-flags.ts';
-import type { AuthorizationMode, ServerConfig } from './config.ts';
+import { authorizationOptions } from './authorization-flags.ts';
+import type { ServerConfig } from './config.ts';
 import { readEmulatedVersion } from './emulation.ts';
 import { readFeatureGates } from './feature-gates.ts';
 import { FlagError, type FlagValues, parseFlags } from './flags.ts';
@@ -12,6 +13,7 @@ import { identityOptions } from './identity-flags.ts';
 import { oidcOptions } from './oidc-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
 import { apiRelease } from './version.ts';
+import { webhookTokenOptions } from './webhook-token-flags.ts';
 
 /** What the command line asks for, checked: the server's configuration but for its host ports. */
 export interface ServerOptions {
@@ -42,12 +44,12 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const emulatedMinor = readEmulatedVersion(values['emulated-version']);
   const structured = features.gates.enabled('StructuredAuthenticationConfiguration');
   const oidc = oidcOptions(values, { given, structured });
-  const flagged = configOf(values);
+  const flagged = configOf(values, given);
   const options: ServerOptions = {
     config: Object.freeze({
       ...flagged,
-      authentication: { ...flagged.authentication, ...oidc },
       admission: admissionOptions(values, given),
+      authentication: { ...flagged.authentication, ...oidc },
       featureGates: features.gates,
       runtimeConfig: apis.config,
       ...(emulatedMinor === undefined ? {} : { emulatedMinor }),
@@ -67,9 +69,10 @@ type Values = FlagValues<typeof serverFlags>;
 
 function configOf(
   values: Values,
+  given: ReadonlySet<string>,
 ): Omit<ServerOptions['config'], 'compressResponses' | 'cborServed'> {
   const advertised = values['advertise-address'];
-  const modes = authorizationModes(values['authorization-mode']);
+  const authorization = authorizationOptions(values, given);
   const identity = identityOptions(values);
   return {
     ...identity,
@@ -82,12 +85,14 @@ function configOf(
     serviceRanges: serviceRangesOf(values),
     authentication: {
       // Everybody may do everything only once they have said who they are, as upstream.
-      anonymous: values['anonymous-auth'] && !modes.includes('AlwaysAllow'),
+      anonymous:
+        values['anonymous-auth'] && !authorization.authorizationModes.includes('AlwaysAllow'),
       ...(values['token-auth-file'] === '' ? {} : { tokenFile: values['token-auth-file'] }),
       ...(values['client-ca-file'] === '' ? {} : { clientCaFile: values['client-ca-file'] }),
       ...identity.authentication,
+      ...webhookTokenOptions(values),
     },
-    authorizationModes: modes,
+    ...authorization,
     limits: limitsOf(values),
     livezGracePeriodMs: values['livez-grace-period'],
     shutdownDelayMs: values['shutdown-delay-duration'],
@@ -145,16 +150,6 @@ function oneOf<Value extends string>(options: {
   const found = allowed.find((candidate) => candidate === value);
   if (found !== undefined) return found;
   throw new FlagError(`--${flag} ${JSON.stringify(value)} is not one of ${allowed.join(', ')}`);
-}
-
-const allModes: readonly AuthorizationMode[] = ['AlwaysAllow', 'AlwaysDeny', 'Node', 'RBAC'];
-
-function authorizationModes(given: readonly string[]): readonly AuthorizationMode[] {
-  if (given.length === 0) throw new FlagError('at least one authorization-mode must be passed');
-  if (new Set(given).size !== given.length) {
-    throw new FlagError(`--authorization-mode ${given.join(',')} names a mode more than once`);
-  }
-  return given.map((value) => oneOf({ flag: 'authorization-mode', value, allowed: allModes }));
 }
 
 /** Only the release before this one has metrics that may be shown again (VER-6). */

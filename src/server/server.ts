@@ -6,6 +6,7 @@ import { builtinKinds } from '../kinds/index.ts';
 import { serve } from '../pipeline.ts';
 import { startCompactor } from '../storage/compactor.ts';
 import { createApi } from './api.ts';
+import { type AuthorizationSettings, readAuthorization } from './authorization-settings.ts';
 import { ensureServingCertificates } from './certificates.ts';
 import type { ServerConfig } from './config.ts';
 import { startControllers } from './controllers.ts';
@@ -40,6 +41,15 @@ export interface RunningServer {
  * the store is locked or damaged, a file cannot be read, or the port is taken.
  */
 export async function startServer(config: ServerConfig): Promise<RunningServer> {
+  const authorization = await readAuthorization(config, dialectOf(config.dialect));
+  const authorizationModes = authorization.authorizers.map(({ type }) => type);
+  return start({ ...config, authorizationModes }, authorization);
+}
+
+async function start(
+  config: ServerConfig,
+  authorization: AuthorizationSettings,
+): Promise<RunningServer> {
   const { clock, logger } = config;
   const dialect = dialectOf(config.dialect);
   const tls = servingTls(config);
@@ -66,7 +76,7 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
     throw error;
   };
   const { registry } = metrics;
-  const gates = await createGates({ config, dialect, api, registry }).catch(giveUp);
+  const gates = await createGates({ config, dialect, api, registry, authorization }).catch(giveUp);
   metrics.countInFlight(() => gates.flowControl.inFlight);
   metrics.countObjects(api);
   const server = await listen(config, tls, (exchange) => {

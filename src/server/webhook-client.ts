@@ -28,8 +28,7 @@ const pauseJitter = 0.2;
 /** A service may ask for more patience than the pauses above, but not for any amount of it. */
 const retryAfterMaxMs = 10_000;
 const answerBytesMax = 1024 * 1024;
-/** More calls than these under way means a service that does not answer: further ones fail. */
-const callsMax = 1000;
+const defaultCallsMax = 1000;
 
 /** An attempt that failed, and whether another one may do better. */
 class AttemptError extends WebhookError {
@@ -54,8 +53,10 @@ export function createWebhook(options: {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly onAttempt?: (attempt: WebhookAttempt) => void;
+  /** More calls than these under way mean a service that does not answer: further ones fail. */
+  readonly callsMax?: number;
 }): ConnectedWebhook {
-  const { timeoutMs, clock } = options;
+  const { timeoutMs, clock, callsMax = defaultCallsMax } = options;
   const { major, minor, patch } = apiRelease;
   const http = createHttpClient({
     ...options.client,

@@ -1,0 +1,46 @@
+import type { Authenticator } from '../authn/contract.ts';
+import {
+  createWebhookTokenAuthenticator,
+  type TokenReviewVersion,
+  tokenReviewVersions,
+} from '../authn/webhook-token.ts';
+import type { Dialect } from '../dialect.ts';
+import type { ServerConfig } from './config.ts';
+import { accountSettings } from './service-account-tokens.ts';
+import { createWebhook } from './webhook-client.ts';
+import { webhookOfKubeconfig } from './webhook-connection.ts';
+
+/** How long a review of a token may take. */
+const timeoutMs = 30_000;
+
+/**
+ * The authenticator that asks a webhook about tokens (AUTHN-9). Rejects when the kubeconfig cannot
+ * be used; whether the webhook answers is seen by the first token.
+ */
+export async function openWebhookTokens(
+  options: { readonly config: ServerConfig; readonly dialect: Dialect },
+  webhook: NonNullable<ServerConfig['authentication']['webhook']>,
+): Promise<{ readonly authenticator: Authenticator; close(): void }> {
+  const { config, dialect } = options;
+  const { clock } = config;
+  const client = await webhookOfKubeconfig(webhook.configFile);
+  const connected = createWebhook({ client, timeoutMs, clock });
+  const authenticator = createWebhookTokenAuthenticator({
+    webhook: connected,
+    version: versionOf(webhook.version),
+    dialect,
+    audiences: accountSettings(config, dialect).audiences,
+    ttlMs: webhook.cacheTtlMs,
+    clock,
+  });
+  return { authenticator, close: connected.close };
+}
+
+function versionOf(given: string): TokenReviewVersion {
+  const version = tokenReviewVersions.find((one) => one === given);
+  if (version !== undefined) return version;
+  const known = tokenReviewVersions.map((one) => JSON.stringify(one)).join(', ');
+  throw new Error(
+    `unsupported authentication webhook version ${JSON.stringify(given)}, supported versions are ${known}`,
+  );
+}

@@ -1,0 +1,28 @@
+import { type Clock, systemClock } from '../src/base/clock.ts';
+
+/** A clock on which waits are short, and which can be moved ahead. */
+export interface QuickClock extends Clock {
+  /** Moves what the clock shows; waits under way are as long as they were. */
+  skip(ms: number): void;
+  /** The waits asked for, in milliseconds, as they were asked for. */
+  readonly waits: number[];
+}
+
+/** Makes a clock of the host's, waits being `factor` times shorter than asked for. */
+export function quickClock(factor: number): QuickClock {
+  let ahead = 0;
+  const waits: number[] = [];
+  return {
+    waits,
+    skip: (ms) => {
+      ahead += ms;
+    },
+    now: () => systemClock.now() + ahead,
+    monotonic: () => systemClock.monotonic() + ahead,
+    after(delayMs, task) {
+      waits.push(delayMs);
+      return systemClock.after(delayMs / factor, task);
+    },
+    every: (periodMs, task) => systemClock.every(Math.max(5, periodMs / factor), task),
+  };
+}

@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { systemClock } from '../src/base/clock.ts';
+import { ensureServingCertificates } from '../src/server/certificates.ts';
+import type { Loose } from './harness.ts';
+
+/** One call that came in. */
+export interface Received {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly body: Loose;
+}
+
+/** What the service says: a body, a status without one, or something worse. */
+export type Reply =
+  | Loose
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly text?: string }
+  | 'stall'
+  | 'reset';
+
+/** A webhook over TLS in this process, with a folder for files of configuration. */
+export interface WebhookService {
+  readonly url: string;
+  readonly directory: string;
+  readonly received: Received[];
+  /** What it says from now on. */
+  answer: (call: Received) => Reply;
+  /** Writes a kubeconfig that leads here; gives its path. */
+  kubeconfig(change?: { readonly user?: object; readonly cluster?: object; path?: string }): string;
+  /** Writes a file beside it; gives its path. */
+  file(name: string, text: string): string;
+  stop(): Promise<void>;
+}
+
+/** Starts a service on a free port of loopback. */
+export async function startWebhookService(): Promise<WebhookService> {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-webhook-'));
+  const certificates = ensureServingCertificates({
+    certDir: join(directory, 'certificates'),
+    hosts: ['127.0.0.1'],
+    clock: systemClock,
+  });
+  const received: Received[] = [];
+  const stalled = new Set<ServerResponse>();
+  const server = https.createServer(
+    { cert: certificates.certificatePem, key: certificates.keyPem },
+    (request, response) => {
+      const chunks: Buffer[] = [];
+      request.on('data', (chunk: Buffer) => chunks.push(chunk));
+      request.on('end', () => {
+        const text = Buffer.concat(chunks).toString();
+        const call: Received = {
+          method: request.method ?? '',
+          path: request.url ?? '',
+          headers: request.headers,
+          text,
+          body: JSON.parse(text),
+        };
+        received.push(call);
+        reply(service.answer(call), response, stalled);
+      });
+    },
+  );
+  const sockets = new Set<TLSSocket>();
+  server.on('secureConnection', (socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const file = (name: string, text: string) => {
+    const path = join(directory, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  const service: WebhookService = {
+    url,
+    directory,
+    received,
+    answer: () => ({ status: 500 }),
+    file,
+    kubeconfig({ user = {}, cluster = {}, path = '/authorize' } = {}) {
+      const authority = file('ca.crt', certificates.caPem);
+      const body = {
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [
+          {
+            name: 'c',
+            cluster: { server: url + path, 'certificate-authority': authority, ...cluster },
+          },
+        ],
+        users: [{ name: 'u', user }],
+        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+        'current-context': 'x',
+      };
+      const count = kubeconfigs++;
+      return file(`kubeconfig-${count}`, JSON.stringify(body));
+    },
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+  let kubeconfigs = 0;
+  return service;
+}
+
+function reply(answer: Reply, response: ServerResponse, stalled: Set<ServerResponse>): void {
+  if (answer === 'reset') response.socket?.destroy();
+  else if (answer === 'stall') stalled.add(response);
+  else if (typeof answer.status === 'number') {
+    response.writeHead(answer.status, answer.headers ?? {});
+    response.end(answer.text ?? '');
+  } else {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(answer));
+  }
+}
