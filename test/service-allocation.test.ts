@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../src/base/json.ts';
-import { type Answer, freshNamespace, startTestServer, type TestServer } from './harness.ts';
+import {
+  type Answer,
+  eventually,
+  freshNamespace,
+  startTestServer,
+  type TestServer,
+} from './harness.ts';
 
 /** Fourteen addresses and ten ports: few enough to use up. */
 const small = { clusterIps: ['10.0.0.0/28', 'fd00::/124'], nodePorts: '30000-30009' };
@@ -360,5 +366,43 @@ describe('exactness', () => {
     expect((await make(server, namespace, 'b', { clusterIP: '10.0.0.10' })).status).toBe(422);
     await server.patch(at(namespace, 'a'), { metadata: { finalizers: null } }, 'merge');
     expect((await make(server, namespace, 'b', { clusterIP: '10.0.0.10' })).status).toBe(201);
+  });
+});
+
+describe('the server’s own Service', () => {
+  test('stands in namespace default with its endpoints, and is kept right', async () => {
+    const one = await startTestServer({
+      advertiseAddress: '192.0.2.7',
+      controllers: ['default-service-controller'],
+    });
+    const services = '/api/v1/namespaces/default/services/svc';
+    const endpoints = '/api/v1/namespaces/default/endpoints/svc';
+    const slices = '/apis/discovery.svc.io/v1/namespaces/default/endpointslices/svc';
+    const found = (path: string) =>
+      eventually(async () => {
+        const answer = await one.get(path);
+        return answer.status === 200 && answer;
+      }, path);
+    try {
+      const port = Number(new URL(one.url).port);
+      const { body } = await found(services);
+      expect(body.spec).toMatchObject({ clusterIP: '10.0.0.1', type: 'ClusterIP' });
+      expect(body.spec.ports).toEqual([
+        { name: 'https', port: 443, protocol: 'TCP', targetPort: port },
+      ]);
+      expect(body.metadata.labels).toEqual({ component: 'apiserver', provider: 'svc' });
+      expect((await found(endpoints)).body.subsets).toEqual([
+        { addresses: [{ ip: '192.0.2.7' }], ports: [{ name: 'https', port, protocol: 'TCP' }] },
+      ]);
+      const slice = (await found(slices)).body;
+      expect(slice).toMatchObject({ addressType: 'IPv4', ports: [{ name: 'https', port }] });
+      expect(slice.metadata.labels).toMatchObject({ 'svc.io/service-name': 'svc' });
+      await one.remove(services);
+      expect((await found(services)).body.metadata.uid).not.toBe(body.metadata.uid);
+      await one.patch(endpoints, { subsets: null }, 'merge');
+      await eventually(async () => (await one.get(endpoints)).body.subsets !== undefined);
+    } finally {
+      await one.stop();
+    }
   });
 });

@@ -18,6 +18,7 @@ const selectable = [
     alias: 'serviceaccount-token',
     byDefault: 'on',
   },
+  { name: 'default-service-controller', alias: 'default-service', byDefault: 'on' },
   { name: 'bootstrap-signer-controller', alias: 'bootstrapsigner', byDefault: 'off' },
   { name: 'token-cleaner-controller', alias: 'tokencleaner', byDefault: 'off' },
 ] as const satisfies readonly SelectableController[];

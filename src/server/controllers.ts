@@ -6,6 +6,8 @@ import { startNamespaceDeletion } from '../controllers/namespace-deletion.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
+import { controllerSelection } from './controller-selection.ts';
+import { startOwnService } from './default-service.ts';
 import { startIdentityControllers } from './identity-controllers.ts';
 
 /** Starts the loops that keep the API's promises after a request is answered. */
@@ -15,6 +17,8 @@ export function startControllers(options: {
   readonly api: Api;
   /** The CA to publish; absent when the server has none of its own. */
   readonly caPem: string | undefined;
+  /** The port that the server listens on. */
+  readonly port: number;
 }): { close(): Promise<void> } {
   const { config, dialect, api } = options;
   const { clock, logger } = config;
@@ -60,6 +64,10 @@ export function startControllers(options: {
   if (events !== undefined && config.eventTtlMs > 0) {
     const ttlMs = config.eventTtlMs;
     started.push(startEventExpiry({ events, registry, clock, logger, ttlMs }));
+  }
+  if (controllerSelection(config.controllers ?? ['*'])('default-service-controller')) {
+    const own = startOwnService(options);
+    if (own !== undefined) started.push(own);
   }
   started.push(...startIdentityControllers(options));
   return {

@@ -94,7 +94,8 @@ async function start(
     intervalMs: config.compactionIntervalMs,
   });
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
-  const controllers = hooks.done.then(() => startControllers({ config, dialect, api, caPem }));
+  const around = { config, dialect, api, caPem, port: server.address.port };
+  const controllers = hooks.done.then(() => startControllers(around));
   let stopping: Promise<void> | undefined;
   const stop = async () => {
     hooks.beginShutdown();

@@ -1,0 +1,152 @@
+import type { Clock } from '../base/clock.ts';
+import { type JsonObject, jsonEqual } from '../base/json.ts';
+import type { Logger } from '../base/log.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import type { Dialect } from '../dialect.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { CachePool } from '../registry/cache-pool.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import type { Inside } from './inside.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+const namespace = 'default';
+const servicePort = 443;
+
+/** Where the server itself is reached. */
+export interface ServerPlace {
+  /** The Service's address: the first of the range. */
+  readonly clusterIp: string;
+  readonly port: number;
+  /** An address others reach the server at; absent when there is none but loopback. */
+  readonly ip?: string;
+}
+
+interface KeptObject {
+  readonly def: ResourceDef;
+  readonly object: ApiObject;
+  /** Members that are set right when somebody changes them. */
+  readonly kept: readonly string[];
+}
+
+/**
+ * Keeps the Service by which programs inside find the server, and its endpoints, in namespace
+ * `default`: made at the start, made anew when somebody deletes them, and set right when they point
+ * elsewhere.
+ */
+export function startDefaultService(options: {
+  readonly defs: {
+    readonly services: ResourceDef;
+    readonly endpoints: ResourceDef;
+    readonly endpointSlices: ResourceDef;
+  };
+  readonly dialect: Dialect;
+  readonly place: ServerPlace;
+  readonly caches: CachePool;
+  readonly inside: Inside;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): { close(): Promise<void> } {
+  const { caches, inside, clock, logger } = options;
+  const objects = new Map(keptObjects(options).map((one) => [one.def.resource, one]));
+  const name = options.dialect.productName;
+  const run = async (resource: string): Promise<void> => {
+    const wanted = objects.get(resource);
+    if (wanted === undefined) return;
+    const { def, object } = wanted;
+    const at = { def, namespace, name };
+    const found = await caches.of(def).get(objectKey(namespace, name), undefined);
+    if (found === undefined) await inside.create(at, structuredClone(object));
+    else if (!isRight(decodeEntry(found), wanted)) {
+      await inside.change(at, (current) => setRight(current, wanted));
+    }
+  };
+  const queue = createWorkQueue({ name: 'default-service', clock, logger, run, workers: 3 });
+  const subscriptions = [...objects].map(([resource, { def }]) =>
+    caches.of(def).subscribe(({ previous, current }) => {
+      const index = current?.index ?? previous?.index;
+      if (index?.name === name && index.namespace === namespace) queue.add(resource);
+    }),
+  );
+  for (const resource of objects.keys()) queue.add(resource);
+  return {
+    async close() {
+      for (const subscription of subscriptions) subscription.close();
+      await queue.close();
+    },
+  };
+}
+
+function keptObjects(options: Parameters<typeof startDefaultService>[0]): readonly KeptObject[] {
+  const { defs, dialect, place } = options;
+  const name = dialect.productName;
+  const port = { name: 'https', port: place.port, protocol: 'TCP' };
+  const service = {
+    def: defs.services,
+    kept: ['spec.ports', 'spec.type'],
+    object: {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name, namespace, labels: { component: 'apiserver', provider: name } },
+      spec: {
+        clusterIP: place.clusterIp,
+        internalTrafficPolicy: 'Cluster',
+        ports: [{ ...port, port: servicePort, targetPort: place.port }],
+        sessionAffinity: 'None',
+        type: 'ClusterIP',
+      },
+    },
+  };
+  const { ip } = place;
+  if (ip === undefined) return [service];
+  const endpoints = {
+    def: defs.endpoints,
+    kept: ['subsets'],
+    object: {
+      apiVersion: 'v1',
+      kind: 'Endpoints',
+      metadata: {
+        name,
+        namespace,
+        labels: { [dialect.label('skip-mirror', 'endpointslice')]: 'true' },
+      },
+      subsets: [{ addresses: [{ ip }], ports: [port] }],
+    },
+  };
+  const slice = {
+    def: defs.endpointSlices,
+    kept: ['endpoints', 'ports'],
+    object: {
+      apiVersion: `${defs.endpointSlices.group}/v1`,
+      kind: 'EndpointSlice',
+      metadata: { name, namespace, labels: { [dialect.label('service-name')]: name } },
+      addressType: ip.includes(':') ? 'IPv6' : 'IPv4',
+      endpoints: [{ addresses: [ip], conditions: { ready: true } }],
+      ports: [port],
+    },
+  };
+  return [service, endpoints, slice];
+}
+
+/** The object a member stands in, and the member's own name. */
+function memberOf(object: JsonObject, path: string): { parent: JsonObject; name: string } {
+  const [first = '', second] = path.split('.');
+  return second === undefined
+    ? { parent: object, name: first }
+    : { parent: object[first] as JsonObject, name: second };
+}
+
+function isRight(found: ApiObject, { object, kept }: KeptObject): boolean {
+  return kept.every((path) => {
+    const [is, wanted] = [memberOf(found, path), memberOf(object, path)];
+    return jsonEqual(is.parent[is.name], wanted.parent[wanted.name]);
+  });
+}
+
+function setRight(current: ApiObject, { object, kept }: KeptObject): ApiObject {
+  const next = structuredClone(current);
+  for (const path of kept) {
+    const [to, from] = [memberOf(next, path), memberOf(object, path)];
+    to.parent[to.name] = structuredClone(from.parent[from.name] ?? null);
+  }
+  return next;
+}
