@@ -31,6 +31,7 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => bo
 export interface TestProvider {
   readonly url: string;
   readonly caPem: string;
+  readonly certificate: ReturnType<typeof makeCertificate>;
   /** Keys of the published set, now. */
   keys: readonly SigningPair[];
   /** Asked first for every request; true: it has answered, or never will. */
@@ -51,13 +52,15 @@ export interface TokenOptions {
 
 export const clientId = 'wheelhouse';
 
-/** Starts a provider; `port` to come back where one was. */
+/** Starts a provider; `port` and `certificateOf` to come back where one was. */
 export async function startProvider(
-  options: { readonly keys?: readonly SigningPair[]; readonly port?: number } = {},
+  options: {
+    readonly keys?: readonly SigningPair[];
+    readonly port?: number;
+    readonly certificateOf?: TestProvider;
+  } = {},
 ): Promise<TestProvider> {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-oidc-'));
-  const hosts = ['localhost', '127.0.0.1'];
-  const made = ensureServingCertificates({ certDir: directory, hosts, clock: systemClock });
+  const made = options.certificateOf?.certificate ?? makeCertificate();
   const requests: string[] = [];
   const server = https.createServer(
     { cert: made.certificatePem, key: made.keyPem },
@@ -72,6 +75,7 @@ export async function startProvider(
   const provider: TestProvider = {
     url,
     caPem: made.caPem,
+    certificate: made,
     keys: options.keys ?? [await signingPair('RS256', 'first')],
     handler: undefined,
     issuer: url,
@@ -85,12 +89,19 @@ export async function startProvider(
         .sign(pair.privateKey);
     },
     stop() {
-      rmSync(directory, { recursive: true, force: true });
       server.closeAllConnections();
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };
   return provider;
+}
+
+function makeCertificate() {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-oidc-'));
+  const hosts = ['localhost', '127.0.0.1'];
+  const made = ensureServingCertificates({ certDir: directory, hosts, clock: systemClock });
+  rmSync(directory, { recursive: true, force: true });
+  return made;
 }
 
 export const inSeconds = (seconds: number) => Math.floor(systemClock.now() / 1000) + seconds;
