@@ -1,9 +1,10 @@
 import type { JsonObject } from '../base/json.ts';
 import type { Dialect } from '../dialect.ts';
 import type { ApiObject } from '../meta/types.ts';
+import { controllerRoles } from './controller-rules.ts';
 import {
+  certificateRoles,
   componentRoles,
-  controllerRoles,
   type DefaultRole,
   discoveryRoles,
   ruleWords,
@@ -42,6 +43,7 @@ export function defaultRbac(dialect: Dialect): DefaultRbac {
     ...discoveryRoles(words),
     ...userFacingRoles(words),
     ...componentRoles(words),
+    ...certificateRoles(words),
     ...controllers.map(([name, rules]) => ({ name: `system:controller:${name}`, rules })),
   ];
   const system = dialect.systemNamespace('system');
@@ -63,8 +65,9 @@ interface Maker {
   readonly clusterRole: (role: DefaultRole) => ApiObject;
   readonly clusterBinding: (role: string, subjects: readonly JsonObject[]) => ApiObject;
   readonly role: (place: { namespace: string; name: string }, rules: PolicyRule[]) => ApiObject;
+  /** To the role of the same name, unless another is named. */
   readonly binding: (
-    place: { namespace: string; name: string },
+    place: { namespace: string; name: string; role?: string },
     subjects: readonly JsonObject[],
   ) => ApiObject;
   readonly user: (name: string) => JsonObject;
@@ -114,11 +117,11 @@ function maker(dialect: Dialect): Maker {
       metadata: metadata(name, { namespace }),
       rules: rules.map(ruleObject),
     }),
-    binding: ({ name, namespace }, subjects) => ({
+    binding: ({ name, namespace, role = name }, subjects) => ({
       apiVersion,
       kind: 'RoleBinding',
       metadata: metadata(name, { namespace }),
-      roleRef: { apiGroup: group, kind: 'Role', name },
+      roleRef: { apiGroup: group, kind: 'Role', name: role },
       subjects: [...subjects],
     }),
   };
@@ -162,12 +165,13 @@ function namespacedDefaults(
   dialect: Dialect,
   { role, binding, user }: Maker,
 ): Pick<DefaultRbac, 'roles' | 'roleBindings'> {
-  const { rule } = ruleWords(dialect);
+  const { rule, events } = ruleWords(dialect);
   const system = dialect.systemNamespace('system');
   const open = dialect.systemNamespace('public');
   const account = (name: string) => ({ kind: 'ServiceAccount', name, namespace: system });
   const signer = 'system:controller:bootstrap-signer';
   const cleaner = 'system:controller:token-cleaner';
+  const cloud = 'system:controller:cloud-provider';
   const reader = 'extension-apiserver-authentication-reader';
   const locking = (name: string) => `system::leader-locking-${name}`;
   const lock = (name: string) => [
@@ -180,9 +184,10 @@ function namespacedDefaults(
         rule('get list watch', '', 'configmaps', 'extension-apiserver-authentication'),
       ]),
       role({ namespace: system, name: signer }, [rule('get list watch', '', 'secrets')]),
+      role({ namespace: system, name: cloud }, [rule('create get list watch', '', 'configmaps')]),
       role({ namespace: system, name: cleaner }, [
         rule('delete get list watch', '', 'secrets'),
-        ruleWords(dialect).events(),
+        events(),
       ]),
       ...['kube-controller-manager', 'kube-scheduler'].map((name) =>
         role({ namespace: system, name: locking(name) }, lock(name)),
@@ -190,15 +195,16 @@ function namespacedDefaults(
       role({ namespace: open, name: signer }, [
         rule('get list watch', '', 'configmaps'),
         rule('update', '', 'configmaps', 'cluster-info'),
-        ruleWords(dialect).events(),
+        events(),
       ]),
     ],
     roleBindings: [
-      binding({ namespace: system, name: reader }, [
+      binding({ namespace: system, name: `system::${reader}`, role: reader }, [
         user('system:kube-controller-manager'),
         user('system:kube-scheduler'),
       ]),
       binding({ namespace: system, name: signer }, [account('bootstrap-signer')]),
+      binding({ namespace: system, name: cloud }, [account('cloud-provider')]),
       binding({ namespace: system, name: cleaner }, [account('token-cleaner')]),
       ...['kube-controller-manager', 'kube-scheduler'].map((name) =>
         binding({ namespace: system, name: locking(name) }, [

@@ -21,6 +21,10 @@ export interface RuleWords {
   urls(paths: string): PolicyRule;
   /** Writing events, in both groups that serve them. */
   events(): PolicyRule;
+  /** A signer of the server's own: `kubelet-serving` -> `svc.io/kubelet-serving`. */
+  signer(name: string): string;
+  /** The full name of a group, for names of roles. */
+  groupName(stem: string): string;
 }
 
 /** The word forms of rules in a dialect. */
@@ -41,6 +45,8 @@ export function ruleWords(dialect: Dialect): RuleWords {
         apiGroups: ['', dialect.group('events')],
         resources: ['events'],
       }),
+    signer: (name) => dialect.label(name),
+    groupName,
   };
 }
 
@@ -240,6 +246,28 @@ export function componentRoles(words: RuleWords): readonly DefaultRole[] {
   ];
 }
 
+/** Who may have certificates for nodes, and who may approve for each signer. */
+export function certificateRoles({ rule, signer, groupName }: RuleWords): readonly DefaultRole[] {
+  const stem = `system:${groupName('certificates')}`;
+  const requests = 'certificatesigningrequests';
+  const asks = (what: string): DefaultRole => ({
+    name: `${stem}:${requests}:${what}`,
+    rules: [rule('create', 'certificates', `${requests}/${what}`)],
+  });
+  const approves = (name: string): DefaultRole => ({
+    name: `${stem}:${name}-approver`,
+    rules: [rule('approve', 'certificates', 'signers', signer(name))],
+  });
+  return [
+    asks('nodeclient'),
+    asks('selfnodeclient'),
+    approves('legacy-unknown'),
+    approves('kubelet-serving'),
+    approves('kube-apiserver-client'),
+    approves('kube-apiserver-client-kubelet'),
+  ];
+}
+
 function controllerManagerRules({ rule, events }: RuleWords): PolicyRule[] {
   return [
     events(),
@@ -305,29 +333,4 @@ export function nodeRules({ rule }: RuleWords): PolicyRule[] {
     rule('create delete get patch update', 'storage', 'csinodes'),
     rule(read, 'node', 'runtimeclasses'),
   ];
-}
-
-/** Roles of the controllers this project runs, by the controller's name. */
-export function controllerRoles({
-  rule,
-  events,
-}: RuleWords): Readonly<Record<string, readonly PolicyRule[]>> {
-  return {
-    'clusterrole-aggregation-controller': [
-      rule('escalate get list patch update watch', 'rbac.authorization', 'clusterroles'),
-    ],
-    'generic-garbage-collector': [rule('delete get list patch update watch', '*', '*'), events()],
-    'namespace-controller': [
-      rule('delete get list watch', '', 'namespaces'),
-      rule('update', '', 'namespaces/finalize namespaces/status'),
-      rule('delete deletecollection get list', '*', '*'),
-    ],
-    'resourcequota-controller': [
-      rule('list watch', '*', '*'),
-      rule('update', '', 'resourcequotas/status'),
-      events(),
-    ],
-    'root-ca-cert-publisher': [rule('create update', '', 'configmaps'), events()],
-    'service-account-controller': [rule('create', '', 'serviceaccounts'), events()],
-  };
 }
