@@ -92,7 +92,7 @@ describe('lines', () => {
       1,
       /^error reading policy file p\.jsonl: bufio\.Scanner: token too long$/,
     ],
-  ])('%.60s is refused', (text, _, message) => {
+  ])('line %# is refused', (text, _, message) => {
     expect(() => parse(text)).toThrow(message);
   });
 

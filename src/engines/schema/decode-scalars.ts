@@ -2,7 +2,7 @@ import type { JsonValue } from '../../base/json.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
 import { parseGoTime, printGoTime } from '../../meta/times.ts';
 import { type DecodeContext, fail, failType } from './decode-context.ts';
-import { parseGoDuration, printGoDuration } from './go-duration.ts';
+import { goDurationError, parseGoDuration, printGoDuration } from './go-duration.ts';
 import type { Schema } from './schema.ts';
 
 /** Decodes a value that is not null; the result counts only while the context has no error. */
@@ -141,7 +141,7 @@ function decodeDuration(value: JsonValue, context: DecodeContext): JsonValue {
   }
   const duration = parseGoDuration(value);
   if (duration === undefined) {
-    fail(context, `time: invalid duration ${JSON.stringify(value)}`);
+    fail(context, goDurationError(value));
     return value;
   }
   return printGoDuration(duration);

@@ -151,6 +151,9 @@ describe('a typed decoder', () => {
     [{ spec: { payload: 'a' } }, 'illegal base64 data at input byte 0'],
     [{ spec: { payload: 'YW!j' } }, 'illegal base64 data at input byte 2'],
     [{ spec: { grace: 'x' } }, 'time: invalid duration "x"'],
+    [{ spec: { grace: '3' } }, 'time: missing unit in duration "3"'],
+    [{ spec: { grace: '1h2x' } }, 'time: unknown unit "x" in duration "1h2x"'],
+    [{ spec: { grace: '1m.s' } }, 'time: invalid duration "1m.s"'],
     [
       { metadata: { creationTimestamp: 'x' } },
       'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"',

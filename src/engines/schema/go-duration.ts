@@ -34,6 +34,22 @@ export function parseGoDuration(text: string): bigint | undefined {
   return total === longest ? undefined : total;
 }
 
+/** What Go says of a text that `parseGoDuration` refuses. */
+export function goDurationError(text: string): string {
+  const whole = JSON.stringify(text);
+  let rest = text.replace(/^[+-]/, '');
+  while (rest !== '' && rest.length <= 200) {
+    const [found = '', digits = '', unit = ''] = /^(\d*\.?\d*)([^\d.]*)/.exec(rest) ?? [];
+    if (digits === '' || digits === '.') break;
+    if (unit === '') return `time: missing unit in duration ${whole}`;
+    if (!Object.hasOwn(units, unit)) {
+      return `time: unknown unit ${JSON.stringify(unit)} in duration ${whole}`;
+    }
+    rest = rest.slice(found.length);
+  }
+  return `time: invalid duration ${whole}`;
+}
+
 /** What Go's `Duration.String()` gives: `1h30m0s`, `1.5s`, `250ms`. */
 export function printGoDuration(duration: bigint): string {
   if (duration === 0n) return '0s';
