@@ -77,7 +77,7 @@ test('WATCH-4: bookmarks come about once a minute', async () => {
     const other = await timed.post(path(namespace), configMap('a'));
     await watch.until((events) => events.length === 1);
     for (let minute = 1; minute <= 3; minute++) {
-      clock.advance(62_000);
+      clock.advance(61_500);
       await watch.until((events) => events.length === 1 + minute, `bookmark ${minute}`);
     }
     const types = watch.events.map(({ type }) => type);

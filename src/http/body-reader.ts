@@ -1,19 +1,19 @@
-import type { Readable } from 'node:stream';
 import { BodyAborted, BodyTooLarge } from '../base/exchange.ts';
+import type { BodyReceiver, BodySource } from './body-seams.ts';
+import { ByteCollector } from './byte-collector.ts';
 
 /** Collects one request body, up to a limit. */
-export class BodyReader {
-  readonly #source: Readable;
+export class BodyReader implements BodyReceiver {
+  readonly #source: BodySource;
   readonly #limitBytes: number;
-  readonly #chunks: Buffer[] = [];
-  #length = 0;
+  readonly #bytes = new ByteCollector();
   #settled = false;
   #resolve: (body: Buffer) => void = () => {};
   #reject: (error: Error) => void = () => {};
   /** Monotonic milliseconds after which the sender counts as too slow. */
   readonly deadline: number;
 
-  constructor(options: { source: Readable; limitBytes: number; deadline: number }) {
+  constructor(options: { source: BodySource; limitBytes: number; deadline: number }) {
     this.#source = options.source;
     this.#limitBytes = options.limitBytes;
     this.deadline = options.deadline;
@@ -29,42 +29,33 @@ export class BodyReader {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#source.on('data', this.#onData);
-    this.#source.on('end', this.#onEnd);
-    // An empty HTTP/2 body ends by itself, unread, and says so once only: maybe before anyone listens.
-    if (this.#source.readableEnded) this.#onEnd();
+    this.#source.deliverTo(this);
     return whole;
   }
 
   /** Gives up: the client has gone, or was too slow. Harmless when the body is already complete. */
   abort(why: string): void {
-    this.#settle(() => this.#reject(new BodyAborted(why)));
+    this.#fail(new BodyAborted(why));
   }
 
-  #onData = (chunk: Buffer): void => {
-    this.#length += chunk.length;
-    if (this.#length > this.#limitBytes) {
-      this.#settle(() => this.#reject(new BodyTooLarge(`body over ${this.#limitBytes} bytes`)));
-      return;
-    }
-    this.#chunks.push(chunk);
-  };
+  piece(bytes: Buffer): void {
+    if (this.#settled) return;
+    if (this.#bytes.length + bytes.length > this.#limitBytes) {
+      this.#fail(new BodyTooLarge(`body over ${this.#limitBytes} bytes`));
+    } else this.#bytes.add(bytes);
+  }
 
-  #onEnd = (): void => {
-    this.#settle(() => {
-      const [first] = this.#chunks;
-      const whole = this.#chunks.length === 1 ? first : undefined;
-      this.#resolve(whole ?? Buffer.concat(this.#chunks, this.#length));
-    });
-  };
-
-  #settle(outcome: () => void): void {
+  end(): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#source.off('data', this.#onData);
-    this.#source.off('end', this.#onEnd);
-    this.#source.pause();
-    outcome();
-    this.#chunks.length = 0;
+    this.#resolve(this.#bytes.take());
+  }
+
+  #fail(error: Error): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#source.stop();
+    this.#bytes.clear();
+    this.#reject(error);
   }
 }

@@ -1,25 +1,21 @@
-import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
 import type { Connection } from '../base/exchange.ts';
 
-/** A client's connection, and what the sweep needs to know of it. */
+/** A client's connection over HTTP/1.1, and what the sweep needs to know of any. */
 export class PeerConnection implements Connection {
   readonly socket: Socket;
   readonly encrypted: boolean;
   readonly remoteAddress: string;
   readonly memo = new Map<symbol, unknown>();
-  /** The HTTP/2 session; undefined on HTTP/1.1. */
-  readonly session: ServerHttp2Session | undefined;
   /** Exchanges in flight. */
   active = 0;
   /** Monotonic milliseconds since which the sweep has seen no exchange; undefined while busy. */
   idleSince: number | undefined;
   #certificates: readonly Buffer[] | undefined;
 
-  constructor(options: { socket: Socket; session?: ServerHttp2Session }) {
+  constructor(options: { socket: Socket }) {
     this.socket = options.socket;
-    this.session = options.session;
     this.encrypted = (options.socket as Partial<TLSSocket>).encrypted === true;
     this.remoteAddress = options.socket.remoteAddress ?? '';
   }
@@ -31,13 +27,14 @@ export class PeerConnection implements Connection {
 
   /** Refuses further requests; those in flight go on. */
   retire(): void {
-    if (this.session !== undefined) this.session.close();
-    else if (this.active === 0) this.socket.end();
+    if (this.active === 0) this.socket.end();
   }
 
+  /** Called by the sweep, with monotonic milliseconds: gives up on what takes too long. */
+  expire(_now: number): void {}
+
   destroy(): void {
-    this.session?.destroy();
-    if (this.session === undefined) this.socket.destroy();
+    this.socket.destroy();
   }
 }
 

@@ -1,4 +1,3 @@
-import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../base/clock.ts';
 import {
   BodyTooLarge,
@@ -7,6 +6,7 @@ import {
   type ResponseStream,
 } from '../base/exchange.ts';
 import { BodyReader } from './body-reader.ts';
+import type { BodySink, BodySource } from './body-seams.ts';
 import type { PeerConnection } from './connection.ts';
 import type { HttpLimits } from './limits.ts';
 import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
@@ -24,8 +24,9 @@ export interface ExchangeHost {
 }
 
 /**
- * What HTTP/1.1 and HTTP/2 share: one readable, one writable, counted from the first header to the
- * writable's `close`. The sweep calls `expire` now and then, so no request has a timer of its own.
+ * What HTTP/1.1 and HTTP/2 share: a source of the request's body, a sink for the answer's, counted
+ * from the first header until the answer has gone out. The sweep calls `expire` now and then, so no
+ * request has a timer of its own.
  */
 export abstract class ExchangeBase implements Exchange {
   abstract readonly method: string;
@@ -40,15 +41,14 @@ export abstract class ExchangeBase implements Exchange {
   #answering: 'no' | 'whole' | 'stream' = 'no';
   #status: number | undefined;
   #progressAt: number | undefined;
-  #drained: (() => void) | undefined;
 
   constructor(options: { connection: PeerConnection; core: ExchangeHost }) {
     this.connection = options.connection;
     this.core = options.core;
   }
 
-  protected abstract readonly source: Readable;
-  protected abstract readonly target: Writable;
+  protected abstract readonly source: BodySource;
+  protected abstract readonly sink: BodySink;
   abstract header(name: string): string | undefined;
   abstract headerLines(): readonly string[];
   /** Writes status line and headers; `empty` when no body follows. */
@@ -119,34 +119,23 @@ export abstract class ExchangeBase implements Exchange {
     this.writeHead({ status, headers, bodyBytes, empty });
     if (empty && !this.bodyRefused) return;
     if (this.bodyRefused) this.endRefused(empty ? noBytes : joined(body));
-    else if (isBuffer(body) && body.length <= pacedAboveBytes) this.target.end(body);
+    else if (isBuffer(body) && body.length <= pacedAboveBytes) this.sink.end(body);
     else this.#sendPaced(isBuffer(body) ? [body] : body);
   }
 
   stream(response: { status: number; headers: ResponseHeaders }): ResponseStream {
     this.#begin('stream', response.status);
-    const { target } = this;
-    if (!this.#aborted) {
-      this.writeHead({ ...response, bodyBytes: undefined, empty: false });
-      target.on('drain', () => this.#drained?.());
-    }
-    return {
-      write: (chunk) => (target.destroyed || target.writableEnded ? true : target.write(chunk)),
-      onDrain: (callback) => {
-        this.#drained = callback;
-      },
-      get bufferedBytes() {
-        return target.writableLength;
-      },
-      end: () => {
-        this.#answering = 'whole';
-        if (!target.writableEnded) target.end();
-      },
-      destroy: () => this.destroy(),
-    };
+    if (!this.#aborted) this.writeHead({ ...response, bodyBytes: undefined, empty: false });
+    return new StreamedAnswer(this, this.sink);
   }
 
-  /** The writable has closed, well or not. */
+  /** A streamed answer has been given to its end, so that what is left of it must make progress. */
+  endStream(): void {
+    this.#answering = 'whole';
+    this.sink.end();
+  }
+
+  /** The exchange is over, well or not. */
   closed(): void {
     this.#reader?.abort('the client has gone');
     if (this.complete) return;
@@ -183,7 +172,38 @@ export abstract class ExchangeBase implements Exchange {
       });
       this.destroy();
     };
-    new PacedWriter({ target: this.target, pieces, onProgress, onFailure }).run();
+    new PacedWriter({ target: this.sink, pieces, onProgress, onFailure }).run();
+  }
+}
+
+/** A class rather than an object of closures: there is one for every watch. */
+class StreamedAnswer implements ResponseStream {
+  readonly #exchange: ExchangeBase;
+  readonly #sink: BodySink;
+
+  constructor(exchange: ExchangeBase, sink: BodySink) {
+    this.#exchange = exchange;
+    this.#sink = sink;
+  }
+
+  write(chunk: Buffer): boolean {
+    return this.#sink.write(chunk);
+  }
+
+  onDrain(callback: () => void): void {
+    this.#sink.onDrain(callback);
+  }
+
+  get bufferedBytes(): number {
+    return this.#sink.bufferedBytes;
+  }
+
+  end(): void {
+    this.#exchange.endStream();
+  }
+
+  destroy(): void {
+    this.#exchange.destroy();
   }
 }
 

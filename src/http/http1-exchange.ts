@@ -2,14 +2,17 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { ResponseHeaders } from '../base/exchange.ts';
 import type { PeerConnection } from './connection.ts';
 import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
+import { NodeBodySink, NodeBodySource } from './node-body.ts';
 
 /** One HTTP/1.1 request and its response. */
 export class Http1Exchange extends ExchangeBase {
   readonly httpVersion = '1.1';
   readonly method: string;
   readonly url: string;
-  protected readonly source: IncomingMessage;
-  protected readonly target: ServerResponse;
+  protected readonly source: NodeBodySource;
+  protected readonly sink: NodeBodySink;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
   readonly #waitsForContinue: boolean;
 
   constructor(options: {
@@ -20,20 +23,22 @@ export class Http1Exchange extends ExchangeBase {
     core: ExchangeHost;
   }) {
     super(options);
-    this.source = options.request;
-    this.target = options.response;
+    this.#request = options.request;
+    this.#response = options.response;
+    this.source = new NodeBodySource(options.request);
+    this.sink = new NodeBodySink(options.response);
     this.#waitsForContinue = options.waitsForContinue;
     this.method = options.request.method ?? 'GET';
     this.url = originForm(options.request.url ?? '/');
   }
 
   header(name: string): string | undefined {
-    const value = this.source.headers[name];
+    const value = this.#request.headers[name];
     return Array.isArray(value) ? value.join(', ') : value;
   }
 
   headerLines(): readonly string[] {
-    return this.source.rawHeaders;
+    return this.#request.rawHeaders;
   }
 
   protected writeHead(head: {
@@ -46,15 +51,15 @@ export class Http1Exchange extends ExchangeBase {
     if (head.bodyBytes !== undefined && head.status !== 204 && head.status !== 304) {
       fields['content-length'] = head.bodyBytes;
     }
-    const unread = this.#waitsForContinue && !this.source.complete;
+    const unread = this.#waitsForContinue && !this.#request.complete;
     if (this.bodyRefused || this.core.draining || unread) fields['connection'] = 'close';
-    this.target.writeHead(head.status, fields);
-    if (head.empty && !this.bodyRefused) this.target.end();
-    else if (head.bodyBytes === undefined) this.target.flushHeaders();
+    this.#response.writeHead(head.status, fields);
+    if (head.empty && !this.bodyRefused) this.#response.end();
+    else if (head.bodyBytes === undefined) this.#response.flushHeaders();
   }
 
   protected allowBody(): void {
-    if (this.#waitsForContinue) this.target.writeContinue();
+    if (this.#waitsForContinue) this.#response.writeContinue();
   }
 
   /**
@@ -62,7 +67,8 @@ export class Http1Exchange extends ExchangeBase {
    * host reset the connection, and the client would lose the answer.
    */
   protected endRefused(body: Buffer): void {
-    const { source, target } = this;
+    const source = this.#request;
+    const target = this.#response;
     const { clock, limits } = this.core;
     if (body.length > 0) target.write(body);
     else target.flushHeaders();
@@ -83,7 +89,7 @@ export class Http1Exchange extends ExchangeBase {
   }
 
   protected get complete(): boolean {
-    return this.target.writableFinished;
+    return this.#response.writableFinished;
   }
 
   destroy(): void {

@@ -1,50 +1,43 @@
-import {
-  constants,
-  type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
-  type ServerHttp2Stream,
-} from 'node:http2';
 import type { ResponseHeaders } from '../base/exchange.ts';
 import type { PeerConnection } from './connection.ts';
 import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
-
-const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants;
+import type { Http2Stream, StreamOwner } from './h2/stream.ts';
 
 /** One HTTP/2 stream. */
-export class Http2Exchange extends ExchangeBase {
+export class Http2Exchange extends ExchangeBase implements StreamOwner {
   readonly httpVersion = '2';
   readonly method: string;
   readonly url: string;
-  protected readonly source: ServerHttp2Stream;
-  protected readonly target: ServerHttp2Stream;
-  readonly #headers: IncomingHttpHeaders;
-  readonly #lines: readonly string[];
+  protected readonly source: Http2Stream;
+  protected readonly sink: Http2Stream;
+  readonly #onClosed: (exchange: Http2Exchange) => void;
 
   constructor(options: {
-    stream: ServerHttp2Stream;
-    headers: IncomingHttpHeaders;
-    /** Names and values in turn. */
-    lines: readonly string[];
+    stream: Http2Stream;
     connection: PeerConnection;
     core: ExchangeHost;
+    onClosed: (exchange: Http2Exchange) => void;
   }) {
     super(options);
-    this.source = options.stream;
-    this.target = options.stream;
-    this.#headers = options.headers;
-    this.#lines = options.lines;
-    this.method = options.headers[':method'] as string;
-    this.url = (options.headers[':path'] as string | undefined) ?? '';
+    const { stream } = options;
+    this.source = stream;
+    this.sink = stream;
+    this.method = stream.head.method ?? '';
+    this.url = stream.head.path ?? '';
+    this.#onClosed = options.onClosed;
+    stream.owner = this;
   }
 
   header(name: string): string | undefined {
-    const value =
-      this.#headers[name] ?? (name === 'host' ? this.#headers[':authority'] : undefined);
-    return Array.isArray(value) ? value.join(', ') : value;
+    return this.source.head.header(name);
   }
 
   headerLines(): readonly string[] {
-    return this.#lines;
+    return this.source.head.lines;
+  }
+
+  streamClosed(): void {
+    this.#onClosed(this);
   }
 
   protected writeHead(head: {
@@ -53,42 +46,25 @@ export class Http2Exchange extends ExchangeBase {
     bodyBytes: number | undefined;
     empty: boolean;
   }): void {
-    const { target } = this;
-    if (target.destroyed) return;
-    const fields: OutgoingHttpHeaders = { ':status': head.status, ...mutable(head.headers) };
-    if (head.bodyBytes !== undefined && head.status !== 204 && head.status !== 304) {
-      fields['content-length'] = head.bodyBytes;
-    }
-    target.respond(fields, { endStream: head.empty && !this.bodyRefused });
+    const { status, headers, bodyBytes } = head;
+    const contentLength = status === 204 || status === 304 ? undefined : bodyBytes;
+    this.sink.respond({ status, headers, contentLength, empty: head.empty });
   }
 
   protected allowBody(): void {
-    if (this.#headers['expect'] === '100-continue' && !this.target.destroyed) {
-      this.target.additionalHeaders({ ':status': 100 });
-    }
+    this.source.allowBody();
   }
 
-  /** Answers, then closes the stream without error: the client may stop sending (RFC 9113, 8.1). */
+  /** The client is told to stop sending with the answer's end (RFC 9113, 8.1). */
   protected endRefused(body: Buffer): void {
-    const { target } = this;
-    target.once('finish', () => {
-      target.close(NGHTTP2_NO_ERROR);
-      // What arrived meanwhile must be read by somebody: a stream with unread data never closes.
-      target.resume();
-    });
-    target.end(body);
+    this.sink.end(body);
   }
 
-  /** A reset makes node end the writable, so `writableFinished` would not tell. */
   protected get complete(): boolean {
-    return !this.target.aborted && this.target.rstCode === NGHTTP2_NO_ERROR;
+    return this.sink.finished;
   }
 
   destroy(): void {
-    this.target.close(NGHTTP2_CANCEL);
+    this.sink.cancel();
   }
-}
-
-function mutable(headers: ResponseHeaders): OutgoingHttpHeaders {
-  return headers as OutgoingHttpHeaders;
 }

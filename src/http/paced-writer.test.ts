@@ -1,5 +1,6 @@
 import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
+import { NodeBodySink } from './node-body.ts';
 import { PacedWriter } from './paced-writer.ts';
 
 test('a piece that cannot be made is told, whether at once or after a pause', async () => {
@@ -8,7 +9,7 @@ test('a piece that cannot be made is told, whether at once or after a pause', as
     const target = new Writable({ write: (_chunk, _encoding, done) => setImmediate(done) });
     const told = new Promise<void>((resolve) => {
       const writer = new PacedWriter({
-        target,
+        target: new NodeBodySink(target),
         pieces: pieces(before),
         onProgress: () => {},
         onFailure: (error) => {

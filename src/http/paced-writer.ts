@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream';
+import type { BodySink } from './body-seams.ts';
 
 /** Bytes handed to a socket at once: a few TLS records, small enough to notice a slow reader. */
 const batchBytes = 256 * 1024;
@@ -11,7 +11,7 @@ const gatherBytes = 64 * 1024;
  * of 64 KiB, never more than one batch ahead of the reader. Ends the target after the last piece.
  */
 export class PacedWriter {
-  readonly #target: Writable;
+  readonly #target: BodySink;
   readonly #pieces: Iterator<Buffer>;
   readonly #onProgress: () => void;
   readonly #onFailure: (error: unknown) => void;
@@ -20,7 +20,7 @@ export class PacedWriter {
 
   /** @param options.onFailure is told when a piece cannot be made; the answer must be cut off */
   constructor(options: {
-    target: Writable;
+    target: BodySink;
     pieces: Iterable<Buffer>;
     onProgress: () => void;
     onFailure: (error: unknown) => void;
@@ -29,7 +29,7 @@ export class PacedWriter {
     this.#pieces = options.pieces[Symbol.iterator]();
     this.#onProgress = options.onProgress;
     this.#onFailure = options.onFailure;
-    this.#target.on('drain', () => this.run());
+    this.#target.onDrain(() => this.run());
   }
 
   /** Writes until the reader is behind or the pieces are used up. */
@@ -43,12 +43,9 @@ export class PacedWriter {
   }
 
   #write(): void {
-    while (!this.#target.destroyed && !this.#target.writableEnded) {
+    while (!this.#target.closed) {
       const { blocks, finished } = this.#nextBatch();
-      this.#target.cork();
-      let more = true;
-      for (const block of blocks) more = this.#target.write(block);
-      this.#target.uncork();
+      const more = this.#target.writeAll(blocks);
       if (finished) this.#target.end();
       if (!more) return;
     }

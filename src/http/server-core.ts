@@ -88,6 +88,7 @@ export class ServerCore implements ExchangeHost {
     const now = this.clock.monotonic();
     for (const exchange of this.#inFlight) exchange.expire(now);
     for (const connection of this.#connections) {
+      connection.expire(now);
       if (connection.active > 0) connection.idleSince = undefined;
       else connection.idleSince ??= now;
       const { idleSince } = connection;

@@ -1,17 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import {
-  createSecureServer,
-  type Http2SecureServer,
-  type IncomingHttpHeaders,
-  type SecureServerOptions,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from 'node:http2';
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
 import { PeerConnection } from './connection.ts';
+import { Http2Connection } from './h2/connection.ts';
+import type { Http2Stream } from './h2/stream.ts';
 import { Http1Exchange } from './http1-exchange.ts';
 import { Http2Exchange } from './http2-exchange.ts';
 import { defaultHttpLimits, type HttpLimits } from './limits.ts';
@@ -70,7 +66,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const server =
     listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, limits);
   acceptHttp1(server, core);
-  if (listen.tls !== 'plaintext') acceptHttp2(server as Http2SecureServer, core);
+  if (listen.tls !== 'plaintext') acceptHttp2(server as SecureServer, core);
   const address = await listening(server, listen);
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
 
@@ -88,7 +84,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     },
     replaceCertificate(tls) {
       if (listen.tls === 'plaintext') throw new Error('a plain server has no certificate');
-      (server as Http2SecureServer).setSecureContext(secureContext(tls));
+      (server as SecureServer).setSecureContext(secureContext(tls));
     },
     async drain({ timeoutMs, endStreams }) {
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -142,35 +138,18 @@ function plainServer(limits: HttpLimits): Server {
   return createServer(options);
 }
 
-function secureServer(tls: ServingTls, limits: HttpLimits): Http2SecureServer {
-  const options: SecureServerOptions & { noDelay: boolean; maxHeaderSize: number } = {
+function secureServer(tls: ServingTls, limits: HttpLimits): SecureServer {
+  return createSecureServer({
     ...secureContext(tls),
-    allowHTTP1: true,
+    ...http1Timeouts(limits),
+    ALPNProtocols: ['h2', 'http/1.1'],
     requestCert: true,
     rejectUnauthorized: false,
     handshakeTimeout: limits.tlsHandshakeTimeoutMs,
     noDelay: true,
     maxHeaderSize: limits.headerBytesMax,
-    maxSessionMemory: sessionMemoryMb,
-    settings: {
-      maxConcurrentStreams: limits.streamsPerConnectionMax,
-      initialWindowSize: streamWindowBytes,
-      maxHeaderListSize: limits.headerBytesMax,
-    },
-  };
-  const server = createSecureServer(options);
-  Object.assign(server, http1Timeouts(limits));
-  return server;
+  });
 }
-
-/** Upstream's upload window of a stream: most objects arrive without waiting for an update. */
-const streamWindowBytes = 256 * 1024;
-const connectionWindowBytes = 4 * 1024 * 1024;
-/**
- * Node refuses new streams while a session holds more than this. Queued answers count, though most
- * of their bytes are shared with the cache, so its default of 10 MB would refuse honest clients.
- */
-const sessionMemoryMb = 128;
 
 function secureContext(tls: ServingTls): {
   cert: string | Buffer;
@@ -243,48 +222,28 @@ function statusOfParserError(code: string): string {
   return '400 Bad Request';
 }
 
-const connectionOfSession = new WeakMap<ServerHttp2Session, PeerConnection>();
-const exchangeOfStream = Symbol('exchange');
-
-function acceptHttp2(server: Http2SecureServer, core: ServerCore): void {
-  // Listening for 'request' makes node serve HTTP/2 through its compatibility layer; ours is quicker.
-  server.removeAllListeners('stream');
-  server.on('session', (session: ServerHttp2Session) => {
-    const connection = new PeerConnection({ socket: session.socket, session });
-    connectionOfSession.set(session, connection);
+/**
+ * Takes the connections whose client has chosen HTTP/2 away from node's HTTP/1.1 server, before that
+ * sees them.
+ */
+function acceptHttp2(server: SecureServer, core: ServerCore): void {
+  const listeners = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
+  server.removeAllListeners('secureConnection');
+  const onRequest = (stream: Http2Stream, connection: Http2Connection): void => {
+    core.begin(new Http2Exchange({ stream, connection, core, onClosed }));
+  };
+  const onClosed = (exchange: Http2Exchange): void => core.end(exchange);
+  server.on('secureConnection', (socket) => {
+    if (socket.alpnProtocol !== 'h2') {
+      for (const listener of listeners) listener.call(server, socket);
+      return;
+    }
+    socket.on('error', ignore);
+    const connection = new Http2Connection({ socket, core, onRequest });
     core.connected(connection);
-    session.setLocalWindowSize(connectionWindowBytes);
-    session.on('error', ignore);
-    session.on('close', () => core.disconnected(connection));
+    socket.on('close', () => core.disconnected(connection));
     if (core.draining) connection.retire();
   });
-  server.on('sessionError', ignore);
-  const onStream = (
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    _flags: number,
-    lines: readonly string[],
-  ) => {
-    const session = stream.session as ServerHttp2Session | undefined;
-    const connection = session === undefined ? undefined : connectionOfSession.get(session);
-    if (connection === undefined) return;
-    const exchange = new Http2Exchange({ stream, headers, lines, connection, core });
-    (stream as StreamOfExchange)[exchangeOfStream] = { exchange, core };
-    stream.on('error', ignore);
-    stream.on('close', onStreamClose);
-    core.begin(exchange);
-  };
-  server.on('stream', onStream);
-}
-
-interface StreamOfExchange extends ServerHttp2Stream {
-  [exchangeOfStream]?: { readonly exchange: Http2Exchange; readonly core: ServerCore };
-}
-
-/** One function for all streams: a closure per request would cost more than the lookup. */
-function onStreamClose(this: StreamOfExchange): void {
-  const entry = this[exchangeOfStream];
-  entry?.core.end(entry.exchange);
 }
 
 /** A broken connection shows as `close`; its error says nothing more that we could act on. */

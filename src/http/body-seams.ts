@@ -1,0 +1,30 @@
+/** What collects a request's body as it arrives. */
+export interface BodyReceiver {
+  piece(bytes: Buffer): void;
+  /** The body is whole. */
+  end(): void;
+}
+
+/** Where a request's body comes from: a node stream over HTTP/1.1, a stream of ours over HTTP/2. */
+export interface BodySource {
+  /** Gives what has arrived and what will, then the end. Call once. */
+  deliverTo(receiver: BodyReceiver): void;
+  /** Nobody wants the rest: the client need not send more. */
+  stop(): void;
+}
+
+/** Where an answer's body goes. */
+export interface BodySink {
+  /** Ended or cut off: takes nothing more. */
+  readonly closed: boolean;
+  /** Bytes taken but not yet on their way. */
+  readonly bufferedBytes: number;
+  /** Takes bytes; false when the reader is behind and the callback of `onDrain` will be called. */
+  write(chunk: Buffer): boolean;
+  /** Takes several pieces at once. */
+  writeAll(chunks: readonly Buffer[]): boolean;
+  /** Ends the body, after one more piece when given. */
+  end(last?: Buffer): void;
+  /** Called whenever the reader has caught up; there is one callback, the one given last. */
+  onDrain(callback: () => void): void;
+}

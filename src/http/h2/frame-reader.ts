@@ -1,0 +1,137 @@
+import { ConnectionError, errorCode, frameBytesMax, frameHeadBytes, preface } from './protocol.ts';
+
+/** A frame's head, and where its payload stands. Valid during the call it is given to. */
+export interface Frame {
+  type: number;
+  flags: number;
+  stream: number;
+  bytes: Buffer;
+  start: number;
+  end: number;
+}
+
+/** What takes the frames; `closed` stops the reader in the middle of a chunk. */
+export interface FrameTaker {
+  takeFrame(frame: Frame): void;
+  readonly closed: boolean;
+}
+
+/**
+ * Cuts a client's bytes into frames, without copying those that lie within one chunk. Throws a
+ * ConnectionError for a wrong preface or a frame over our limit.
+ */
+export class FrameReader {
+  readonly #taker: FrameTaker;
+  readonly #frame: Frame = { type: 0, flags: 0, stream: 0, bytes: none, start: 0, end: 0 };
+  /** How much of the preface has come. */
+  #prefaceBytes = 0;
+  /** Beginning of a frame that came in an earlier chunk: its first `#heldBytes`. */
+  #held: Buffer = none;
+  #heldBytes = 0;
+
+  constructor(taker: FrameTaker) {
+    this.#taker = taker;
+  }
+
+  read(chunk: Buffer): void {
+    let at = this.#prefaceBytes < preface.length ? this.#skipPreface(chunk) : 0;
+    if (this.#heldBytes > 0) at = this.#complete(chunk, at);
+    while (chunk.length - at >= frameHeadBytes) {
+      const end = at + frameHeadBytes + payloadBytes(chunk, at);
+      if (end > chunk.length) break;
+      this.#give(chunk, at, end);
+      if (this.#taker.closed) return;
+      at = end;
+    }
+    if (at < chunk.length) this.#hold(chunk, at);
+  }
+
+  #skipPreface(chunk: Buffer): number {
+    const bytes = Math.min(preface.length - this.#prefaceBytes, chunk.length);
+    for (let at = 0; at < bytes; at += 1) {
+      if (chunk[at] !== preface[this.#prefaceBytes + at]) {
+        throw new ConnectionError(errorCode.protocolError, 'not the preface of HTTP/2');
+      }
+    }
+    this.#prefaceBytes += bytes;
+    return bytes;
+  }
+
+  /** Goes on with the frame that is held; returns where the next one begins. */
+  #complete(chunk: Buffer, from: number): number {
+    let at = from;
+    if (this.#heldBytes < frameHeadBytes) {
+      at += this.#holdUpTo(frameHeadBytes, chunk, at);
+      if (this.#heldBytes < frameHeadBytes) return at;
+    }
+    const end = frameHeadBytes + payloadBytes(this.#held, 0);
+    at += this.#holdUpTo(end, chunk, at);
+    if (this.#heldBytes < end) return at;
+    const whole = this.#held;
+    this.#held = none;
+    this.#heldBytes = 0;
+    this.#give(whole, 0, end);
+    return this.#taker.closed ? chunk.length : at;
+  }
+
+  /** Keeps the beginning of a frame for later, in a buffer for the whole when its length is known. */
+  #hold(chunk: Buffer, at: number): void {
+    const bytes = chunk.length - at;
+    const isLengthKnown = bytes >= frameHeadBytes;
+    this.#held = Buffer.allocUnsafe(
+      isLengthKnown ? frameHeadBytes + payloadBytes(chunk, at) : frameHeadBytes,
+    );
+    this.#heldBytes = chunk.copy(this.#held, 0, at);
+  }
+
+  /** Moves bytes to `#held` until it has `wanted`, or the chunk is used up; returns how many. */
+  #holdUpTo(wanted: number, chunk: Buffer, at: number): number {
+    if (this.#held.length < wanted) {
+      const grown = Buffer.allocUnsafe(wanted);
+      this.#held.copy(grown, 0, 0, this.#heldBytes);
+      this.#held = grown;
+    }
+    const bytes = Math.min(wanted - this.#heldBytes, chunk.length - at);
+    chunk.copy(this.#held, this.#heldBytes, at, at + bytes);
+    this.#heldBytes += bytes;
+    return bytes;
+  }
+
+  #give(bytes: Buffer, at: number, end: number): void {
+    const frame = this.#frame;
+    frame.type = bytes[at + 3] as number;
+    frame.flags = bytes[at + 4] as number;
+    frame.stream = uint31(bytes, at + 5);
+    frame.bytes = bytes;
+    frame.start = at + frameHeadBytes;
+    frame.end = end;
+    this.#taker.takeFrame(frame);
+    frame.bytes = none;
+  }
+}
+
+const none = Buffer.alloc(0);
+
+function payloadBytes(bytes: Buffer, at: number): number {
+  const length =
+    ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number);
+  if (length > frameBytesMax) {
+    throw new ConnectionError(errorCode.frameSizeError, `a frame of ${length} bytes`);
+  }
+  return length;
+}
+
+/** 31 bits in network order; the reserved one is ignored. */
+export function uint31(bytes: Buffer, at: number): number {
+  return (
+    (((bytes[at] as number) & 0x7f) << 24) |
+    ((bytes[at + 1] as number) << 16) |
+    ((bytes[at + 2] as number) << 8) |
+    (bytes[at + 3] as number)
+  );
+}
+
+/** 32 bits in network order. */
+export function uint32(bytes: Buffer, at: number): number {
+  return uint31(bytes, at) + ((bytes[at] as number) >= 0x80 ? 0x80000000 : 0);
+}

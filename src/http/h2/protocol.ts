@@ -1,0 +1,69 @@
+/** Frame types of RFC 9113, section 6. */
+export const frameType = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  resetStream: 3,
+  settings: 4,
+  pushPromise: 5,
+  ping: 6,
+  goAway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const;
+
+/** Flags; `ack` and `endStream` are one bit in different frames. */
+export const flag = {
+  endStream: 0x1,
+  ack: 0x1,
+  endHeaders: 0x4,
+  padded: 0x8,
+  priority: 0x20,
+} as const;
+
+/** Identifiers of settings, RFC 9113, section 6.5.2. */
+export const setting = {
+  headerTableSize: 1,
+  enablePush: 2,
+  maxConcurrentStreams: 3,
+  initialWindowSize: 4,
+  maxFrameSize: 5,
+  maxHeaderListSize: 6,
+} as const;
+
+/** Error codes of RFC 9113, section 7. */
+export const errorCode = {
+  noError: 0,
+  protocolError: 1,
+  internalError: 2,
+  flowControlError: 3,
+  settingsTimeout: 4,
+  streamClosed: 5,
+  frameSizeError: 6,
+  refusedStream: 7,
+  cancel: 8,
+  compressionError: 9,
+  connectError: 10,
+  enhanceYourCalm: 11,
+} as const;
+
+export const frameHeadBytes = 9;
+/** What both sides may send before they have said otherwise. */
+export const defaultWindowBytes = 65_535;
+export const windowBytesMax = 0x7fffffff;
+export const streamIdMax = 0x7fffffff;
+/** The largest frame that we take: the least that every side must take. */
+export const frameBytesMax = 16_384;
+
+/** What a client sends first. */
+export const preface: Buffer = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
+
+/** The whole connection is at fault and ends with GOAWAY. */
+export class ConnectionError extends Error {
+  readonly code: number;
+
+  constructor(code: number, why: string) {
+    super(why);
+    this.code = code;
+  }
+}

@@ -1,0 +1,78 @@
+import type { Readable, Writable } from 'node:stream';
+import type { BodyReceiver, BodySink, BodySource } from './body-seams.ts';
+
+/** The body of a request that node reads for us (HTTP/1.1). */
+export class NodeBodySource implements BodySource {
+  readonly #readable: Readable;
+  #receiver: BodyReceiver | undefined;
+
+  constructor(readable: Readable) {
+    this.#readable = readable;
+  }
+
+  deliverTo(receiver: BodyReceiver): void {
+    this.#receiver = receiver;
+    this.#readable.on('data', this.#onData);
+    this.#readable.on('end', this.#onEnd);
+    // A body read by nobody may have ended by itself, and says so once only.
+    if (this.#readable.readableEnded) this.#onEnd();
+  }
+
+  stop(): void {
+    this.#receiver = undefined;
+    this.#readable.off('data', this.#onData);
+    this.#readable.off('end', this.#onEnd);
+    this.#readable.pause();
+  }
+
+  readonly #onData = (bytes: Buffer): void => this.#receiver?.piece(bytes);
+
+  readonly #onEnd = (): void => {
+    const receiver = this.#receiver;
+    this.stop();
+    receiver?.end();
+  };
+}
+
+/** The body of an answer that node writes for us (HTTP/1.1). */
+export class NodeBodySink implements BodySink {
+  readonly #writable: Writable;
+  #drained: (() => void) | undefined;
+
+  constructor(writable: Writable) {
+    this.#writable = writable;
+  }
+
+  get closed(): boolean {
+    return this.#writable.destroyed || this.#writable.writableEnded;
+  }
+
+  get bufferedBytes(): number {
+    return this.#writable.writableLength;
+  }
+
+  write(chunk: Buffer): boolean {
+    return this.closed || this.#writable.write(chunk);
+  }
+
+  writeAll(chunks: readonly Buffer[]): boolean {
+    if (this.closed) return true;
+    const writable = this.#writable;
+    writable.cork();
+    let more = true;
+    for (const chunk of chunks) more = writable.write(chunk);
+    writable.uncork();
+    return more;
+  }
+
+  end(last?: Buffer): void {
+    if (this.closed) return;
+    if (last === undefined) this.#writable.end();
+    else this.#writable.end(last);
+  }
+
+  onDrain(callback: () => void): void {
+    if (this.#drained === undefined) this.#writable.on('drain', () => this.#drained?.());
+    this.#drained = callback;
+  }
+}
