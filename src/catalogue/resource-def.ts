@@ -116,6 +116,8 @@ export interface StrategyContext {
   readonly dryRun: boolean;
   /** Set when the write came through a subresource (`status`). */
   readonly subresource: string;
+  /** Sends a warning that only `prepare…` can tell of; absent where nobody would read it. */
+  readonly warn?: (text: string) => void;
   /** The request's version: custom kinds judge by its schema. */
   readonly version?: string;
 }

@@ -76,7 +76,10 @@ describe('creates', () => {
     [
       'Deployment',
       { spec: { template: { spec: { containers: [{ name: 'a', image: 'i' }] } } } },
-      ['spec.selector: Required value'],
+      [
+        'spec.selector: Required value',
+        'spec.template.metadata.labels: Invalid value: map[string]string(nil): `selector` does not match template `labels`',
+      ],
     ],
     [
       'Deployment',

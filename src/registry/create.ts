@@ -163,7 +163,7 @@ export function strategyContextOf(
   context: WriteContext,
   nowMs: number,
 ): StrategyContext {
-  const { user, dryRun } = context;
+  const { user, dryRun, warn } = context;
   const { subresource, version } = target;
-  return { user, nowMs, dryRun, subresource, version: version.version };
+  return { user, nowMs, dryRun, warn, subresource, version: version.version };
 }

@@ -1,20 +1,34 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { type FieldError, required } from '../../meta/field-error.ts';
+import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
-import { same, sortedKeys } from '../checks.ts';
+import { invalidGo, same, sortedKeys } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { selectorKept, validateSelector, validateTemplate } from '../pod/template.ts';
-import { notNegative, oneOf } from '../pod/validate.ts';
+import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { notNegative, notSupportedGo } from '../pod/fields.ts';
+import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
+import type { PodRules } from '../pod/rules.ts';
+import {
+  notDecremented,
+  selectorKept,
+  selectsAll,
+  templateRules,
+  validateEndless,
+  validatePodTemplate,
+  validateSelected,
+} from '../pod/template.ts';
+import { templateWarnings } from '../pod/warnings.ts';
 import {
   countColumn,
   exampleTemplate,
   isZero,
+  notOverHundred,
   validateIntOrPercent,
   wideColumns,
 } from './workload.ts';
@@ -30,36 +44,75 @@ function fillDefaults(object: JsonObject): void {
   fillPodSpec(objectAt(spec, 'template', 'spec'));
 }
 
-function validateStrategy(spec: JsonObject): FieldError[] {
-  const strategy = ensure(spec, 'updateStrategy');
+function validateRolling(rolling: JsonObject): FieldError[] {
   const path = 'spec.updateStrategy.rollingUpdate';
-  const errors = oneOf(strategy, 'spec.updateStrategy.type', ['OnDelete', 'RollingUpdate']);
-  const rolling = objectAt(strategy, 'rollingUpdate');
-  if (rolling === undefined) return errors;
   const { maxUnavailable, maxSurge } = rolling;
-  errors.push(...validateIntOrPercent(maxUnavailable, `${path}.maxUnavailable`));
-  errors.push(...validateIntOrPercent(maxSurge, `${path}.maxSurge`));
+  const errors = [
+    ...validateIntOrPercent(maxUnavailable, `${path}.maxUnavailable`),
+    ...validateIntOrPercent(maxSurge, `${path}.maxSurge`),
+    ...notOverHundred(maxUnavailable, `${path}.maxUnavailable`),
+    ...notOverHundred(maxSurge, `${path}.maxSurge`),
+  ];
   if (isZero(maxUnavailable) && isZero(maxSurge)) {
-    const detail = 'cannot be 0 when maxSurge is 0';
-    errors.push(invalid(`${path}.maxUnavailable`, maxUnavailable, detail));
+    errors.push(required(`${path}.maxUnavailable`, 'cannot be 0 when maxSurge is 0'));
   }
   if (!isZero(maxUnavailable) && !isZero(maxSurge)) {
     const detail = 'may not be set when maxUnavailable is non-zero';
-    errors.push(invalid(`${path}.maxSurge`, maxSurge, detail));
+    errors.push(invalidGo(`${path}.maxSurge`, goIntOrString(maxSurge), detail));
   }
   return errors;
 }
 
-function validate(object: JsonObject): FieldError[] {
+function validateStrategy(spec: JsonObject): FieldError[] {
+  const strategy = ensure(spec, 'updateStrategy');
+  const path = 'spec.updateStrategy';
+  const type = textAt(strategy, 'type');
+  if (type === 'OnDelete') return [];
+  if (type === 'RollingUpdate') {
+    const rolling = objectAt(strategy, 'rollingUpdate');
+    return rolling === undefined ? [required(`${path}.rollingUpdate`)] : validateRolling(rolling);
+  }
+  const shown = goStrategy('apps.DaemonSetUpdateStrategy', type, '*apps.RollingUpdateDaemonSet');
+  return [notSupportedGo(path, shown, ['RollingUpdate', 'OnDelete'])];
+}
+
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
+  const path = 'spec.template';
+  const template = ensure(spec, 'template');
+  const selector = objectAt(spec, 'selector');
+  const errors = validateLabelSelector(selector as LabelSelector | undefined, 'spec.selector');
+  if (errors.length === 0) errors.push(...validateSelected(object, path));
+  if (selectsAll(selector)) {
+    const detail = 'empty selector is invalid for daemonset';
+    errors.push(invalidGo('spec.selector', goSelector(selector), detail));
+  }
   return [
-    ...validateSelector(object, 'daemonset'),
-    ...validateTemplate(object, { restart: ['Always'], controller: 'DaemonSet' }),
+    ...errors,
+    ...validatePodTemplate(template, path, rules),
+    ...validateEndless(template, path, 'DaemonSet'),
     ...notNegative(spec, 'spec.minReadySeconds'),
     ...validateStrategy(spec),
     ...notNegative(spec, 'spec.revisionHistoryLimit'),
   ];
 }
+
+const counts = [
+  'currentNumberScheduled',
+  'numberMisscheduled',
+  'desiredNumberScheduled',
+  'numberReady',
+  'observedGeneration',
+  'updatedNumberScheduled',
+  'numberAvailable',
+  'numberUnavailable',
+  'collisionCount',
+];
+
+const validateStatus = (object: JsonObject, old: JsonObject): FieldError[] => [
+  ...counts.flatMap((name) => notNegative(objectAt(object, 'status') ?? {}, `status.${name}`)),
+  ...notDecremented(object, old, 'collisionCount'),
+];
 
 /** Where the count of the template's changes went when it was no longer a member of spec. */
 export const templateGenerationAnnotation = 'deprecated.daemonset.template.generation';
@@ -119,14 +172,23 @@ export function daemonSet(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => {
+        dropDisabledOfTemplate(object);
         countTemplate(object, Math.max(templateGeneration(object), 1));
       },
       prepareForUpdate: (context, object, old) => {
-        if (context.subresource !== 'status') countChange(object, old);
+        if (context.subresource === 'status') return;
+        dropDisabledOfTemplate(object, old);
+        countChange(object, old);
       },
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status' ? [] : [...validate(object), ...selectorKept(object, old)],
+      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
+      validateUpdate: (context, object, old) => {
+        if (context.subresource === 'status') return validateStatus(object, old);
+        const errors = validate(object, templateRules(dialect, templateOf(old)));
+        // As upstream: what is wrong with the whole is told once as such, once as a change.
+        return [...errors, ...errors, ...selectorKept(object, old)];
+      },
+      warnings: (object, old) =>
+        templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
     },
     subresources: [statusSubresource],
     example: () => ({

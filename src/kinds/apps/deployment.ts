@@ -1,20 +1,33 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
-import { ageColumn, at, nameColumn, numberAt } from '../cells.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { ageColumn, at, nameColumn, numberAt, textAt } from '../cells.ts';
+import { invalidGo, sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { selectorKept, validateSelector, validateTemplate } from '../pod/template.ts';
-import { notNegative, oneOf } from '../pod/validate.ts';
+import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { notNegative, notSupportedGo } from '../pod/fields.ts';
+import { goIntOrString, goStrategy } from '../pod/go-text.ts';
+import type { PodRules } from '../pod/rules.ts';
+import {
+  notDecremented,
+  selectorKept,
+  templateRules,
+  validateSelector,
+  validateTemplate,
+} from '../pod/template.ts';
+import { templateWarnings } from '../pod/warnings.ts';
 import {
   countColumn,
   exampleTemplate,
   isZero,
   notOverHundred,
   readyColumn,
+  validateCounts,
   validateIntOrPercent,
   wideColumns,
 } from './workload.ts';
@@ -30,32 +43,40 @@ function fillDefaults(object: JsonObject): void {
   fillPodSpec(objectAt(spec, 'template', 'spec'));
 }
 
-function validateStrategy(spec: JsonObject): FieldError[] {
-  const strategy = ensure(spec, 'strategy');
-  const path = 'spec.strategy';
-  const rolling = objectAt(strategy, 'rollingUpdate');
-  const errors = oneOf(strategy, `${path}.type`, ['Recreate', 'RollingUpdate']);
-  if (strategy['type'] === 'Recreate' && rolling !== undefined) {
-    const detail = "may not be specified when strategy `type` is 'Recreate'";
-    errors.push(forbiddenField(`${path}.rollingUpdate`, detail));
-  }
-  if (strategy['type'] !== 'RollingUpdate' || rolling === undefined) return errors;
+function validateRolling(rolling: JsonObject): FieldError[] {
+  const path = 'spec.strategy.rollingUpdate';
   const { maxUnavailable, maxSurge } = rolling;
-  const field = `${path}.rollingUpdate.maxUnavailable`;
-  errors.push(...validateIntOrPercent(maxUnavailable, field));
-  errors.push(...validateIntOrPercent(maxSurge, `${path}.rollingUpdate.maxSurge`));
+  const field = `${path}.maxUnavailable`;
+  const errors = [
+    ...validateIntOrPercent(maxUnavailable, field),
+    ...validateIntOrPercent(maxSurge, `${path}.maxSurge`),
+  ];
   if (isZero(maxUnavailable) && isZero(maxSurge)) {
-    errors.push(invalid(field, maxUnavailable, 'may not be 0 when `maxSurge` is 0'));
+    const shown = goIntOrString(maxUnavailable);
+    errors.push(invalidGo(field, shown, 'may not be 0 when `maxSurge` is 0'));
   }
   return [...errors, ...notOverHundred(maxUnavailable, field)];
 }
 
-function validate(object: JsonObject): FieldError[] {
+function validateStrategy(spec: JsonObject): FieldError[] {
+  const strategy = ensure(spec, 'strategy');
+  const rolling = objectAt(strategy, 'rollingUpdate');
+  const type = textAt(strategy, 'type');
+  if (type === 'RollingUpdate') return rolling === undefined ? [] : validateRolling(rolling);
+  if (type === 'Recreate') {
+    const detail = "may not be specified when strategy `type` is 'Recreate'";
+    return rolling === undefined ? [] : [forbiddenField('spec.strategy.rollingUpdate', detail)];
+  }
+  const shown = goStrategy('apps.DeploymentStrategy', type, '*apps.RollingUpdateDeployment');
+  return [notSupportedGo('spec.strategy', shown, ['Recreate', 'RollingUpdate'])];
+}
+
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   const errors = [
     ...notNegative(spec, 'spec.replicas'),
     ...validateSelector(object, 'deployment'),
-    ...validateTemplate(object, { restart: ['Always'], controller: 'ReplicaSet' }),
+    ...validateTemplate(object, 'ReplicaSet', rules),
     ...validateStrategy(spec),
     ...notNegative(spec, 'spec.minReadySeconds'),
     ...notNegative(spec, 'spec.revisionHistoryLimit'),
@@ -69,24 +90,31 @@ function validate(object: JsonObject): FieldError[] {
   return errors;
 }
 
-function validateStatus(object: JsonObject): FieldError[] {
-  const status = ensure(object, 'status');
-  const counts = ['observedGeneration', 'replicas', 'updatedReplicas', 'readyReplicas'];
-  const errors = [...counts, 'availableReplicas', 'unavailableReplicas', 'collisionCount'].flatMap(
-    (name) => notNegative(status, `status.${name}`),
-  );
-  const count = (name: string) => numberAt(status, name);
-  const within = (name: string, limit: string) => {
-    if (count(name) > count(limit)) {
-      const detail = `cannot be greater than status.${limit}`;
-      errors.push(invalid(`status.${name}`, count(name), detail));
-    }
-  };
-  within('updatedReplicas', 'replicas');
-  within('readyReplicas', 'replicas');
-  within('availableReplicas', 'replicas');
-  within('availableReplicas', 'readyReplicas');
-  return errors;
+const parts = ['updatedReplicas', 'readyReplicas', 'availableReplicas'];
+const counts = [
+  'observedGeneration',
+  'replicas',
+  ...parts,
+  'unavailableReplicas',
+  'collisionCount',
+];
+
+const validateStatus = (object: JsonObject, old: JsonObject): FieldError[] => [
+  ...validateCounts(object, counts, parts),
+  ...notDecremented(object, old, 'collisionCount'),
+];
+
+/** Its annotations go to the ReplicaSets it makes, so a change of them is one of what is wanted. */
+function prepareUpdate(context: StrategyContext, object: ApiObject, old: ApiObject): void {
+  if (context.subresource === 'status') {
+    const { labels } = old.metadata;
+    if (labels === undefined) delete object.metadata.labels;
+    else object.metadata.labels = { ...labels };
+    return;
+  }
+  dropDisabledOfTemplate(object, old);
+  if (sameOrEmpty(object.metadata.annotations, old.metadata.annotations)) return;
+  object.metadata.generation = (old.metadata.generation ?? 0) + 1;
 }
 
 /** Deployment: keeps replicas of a pod running and replaces them gradually. */
@@ -117,11 +145,18 @@ export function deployment(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
+      prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
+      prepareForUpdate: prepareUpdate,
+      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
-          ? validateStatus(object)
-          : [...validate(object), ...selectorKept(object, old)],
+          ? validateStatus(object, old)
+          : [
+              ...validate(object, templateRules(dialect, templateOf(old))),
+              ...selectorKept(object, old),
+            ],
+      warnings: (object, old) =>
+        templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
       resetFields: { '': ['status'], status: ['spec', 'metadata.labels'] },
     },
     subresources: [scaleSubresource, statusSubresource],

@@ -7,9 +7,23 @@ import { ageColumn, nameColumn } from '../cells.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { selectorKept, validateSelector, validateTemplate } from '../pod/template.ts';
-import { notNegative } from '../pod/validate.ts';
-import { countColumn, exampleTemplate, replicaFields, wideColumns } from './workload.ts';
+import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { notNegative } from '../pod/fields.ts';
+import type { PodRules } from '../pod/rules.ts';
+import {
+  selectorKept,
+  templateRules,
+  validateSelector,
+  validateTemplate,
+} from '../pod/template.ts';
+import { templateWarnings } from '../pod/warnings.ts';
+import {
+  countColumn,
+  exampleTemplate,
+  replicaFields,
+  validateCounts,
+  wideColumns,
+} from './workload.ts';
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
@@ -17,15 +31,19 @@ function fillDefaults(object: JsonObject): void {
   fillPodSpec(objectAt(spec, 'template', 'spec'));
 }
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   return [
     ...notNegative(spec, 'spec.replicas'),
     ...notNegative(spec, 'spec.minReadySeconds'),
+    // Upstream's words, as a Deployment's.
     ...validateSelector(object, 'deployment'),
-    ...validateTemplate(object, { restart: ['Always'], controller: 'ReplicaSet' }),
+    ...validateTemplate(object, 'ReplicaSet', rules),
   ];
 }
+
+const parts = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
+const counts = ['replicas', ...parts, 'observedGeneration'];
 
 /** ReplicaSet: keeps replicas of one pod template running. */
 export function replicaSet(dialect: Dialect): ResourceDef {
@@ -56,9 +74,19 @@ export function replicaSet(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (context, object, old) =>
-        context.subresource === 'status' ? [] : [...validate(object), ...selectorKept(object, old)],
+      prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource !== 'status') dropDisabledOfTemplate(object, old);
+      },
+      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
+      validateUpdate: (context, object, old) => {
+        if (context.subresource === 'status') return validateCounts(object, counts, parts);
+        const errors = validate(object, templateRules(dialect, templateOf(old)));
+        // As upstream: what is wrong with the whole is told once as such, once as a change.
+        return [...errors, ...errors, ...selectorKept(object, old)];
+      },
+      warnings: (object, old) =>
+        templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
     },
     subresources: [scaleSubresource, statusSubresource],
     example: () => ({

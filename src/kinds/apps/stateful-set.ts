@@ -1,24 +1,48 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, invalid } from '../../meta/field-error.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../meta/field-error.ts';
 import { dnsLabel } from '../../meta/names.ts';
-import { ageColumn, nameColumn } from '../cells.ts';
-import { sameOrEmpty } from '../checks.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { ageColumn, nameColumn, numberAt, textAt } from '../cells.ts';
+import { invalidGo, sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { validateSelector, validateTemplate } from '../pod/template.ts';
-import { notNegative } from '../pod/validate.ts';
-import { exampleTemplate, readyColumn, wideColumns } from './workload.ts';
+import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { notNegative } from '../pod/fields.ts';
+import { goSelector, goStrategy } from '../pod/go-text.ts';
+import type { PodRules } from '../pod/rules.ts';
+import {
+  isReadable,
+  notDecremented,
+  selectsAll,
+  templateRules,
+  validateEndless,
+  validateSelected,
+  validateSelector,
+  validateTemplateMetadata,
+} from '../pod/template.ts';
+import { claimWarnings, templateWarnings } from '../pod/warnings.ts';
+import { exampleTemplate, readyColumn, validateCounts, wideColumns } from './workload.ts';
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
   fill(spec, { podManagementPolicy: 'OrderedReady', replicas: 1, revisionHistoryLimit: 10 });
   const strategy = ensure(spec, 'updateStrategy');
-  fill(strategy, { type: 'RollingUpdate' });
-  if (strategy['type'] === 'RollingUpdate')
-    fill(ensure(strategy, 'rollingUpdate'), { partition: 0 });
+  if ((strategy['type'] ?? '') === '') {
+    strategy['type'] = 'RollingUpdate';
+    ensure(strategy, 'rollingUpdate');
+  }
+  if (strategy['type'] === 'RollingUpdate') {
+    fill(objectAt(strategy, 'rollingUpdate'), { partition: 0 });
+  }
   fill(ensure(spec, 'persistentVolumeClaimRetentionPolicy'), {
     whenDeleted: 'Retain',
     whenScaled: 'Retain',
@@ -31,25 +55,80 @@ function fillDefaults(object: JsonObject): void {
   }
 }
 
-function validate(object: JsonObject): FieldError[] {
+const policies = ['OrderedReady', 'Parallel'];
+
+function validatePolicy(spec: JsonObject): FieldError[] {
+  const policy = textAt(spec, 'podManagementPolicy');
+  if (policy === '') return [required('spec.podManagementPolicy')];
+  if (policies.includes(policy)) return [];
+  return [invalid('spec.podManagementPolicy', policy, "must be 'OrderedReady' or 'Parallel'")];
+}
+
+const settingsType = '*apps.RollingUpdateStatefulSetStrategy';
+
+function validateStrategy(spec: JsonObject): FieldError[] {
+  const path = 'spec.updateStrategy';
+  const strategy = ensure(spec, 'updateStrategy');
+  const rolling = objectAt(strategy, 'rollingUpdate');
+  const type = textAt(strategy, 'type');
+  if (type === '') return [required(path)];
+  if (type === 'RollingUpdate') {
+    return rolling === undefined ? [] : notNegative(rolling, `${path}.rollingUpdate.partition`);
+  }
+  if (type === 'OnDelete') {
+    if (rolling === undefined) return [];
+    const partition = numberAt(rolling, 'partition');
+    const shown = `${settingsType.slice(1)}{Partition:${partition}, MaxUnavailable:(*intstr.IntOrString)(nil)}`;
+    const detail = "only allowed for updateStrategy 'RollingUpdate'";
+    return [invalidGo(`${path}.rollingUpdate`, shown, detail)];
+  }
+  const shown = goStrategy('apps.StatefulSetUpdateStrategy', type, settingsType);
+  return [invalidGo(path, shown, "must be 'RollingUpdate' or 'OnDelete'")];
+}
+
+function validateRetention(spec: JsonObject): FieldError[] {
+  const path = 'spec.persistentVolumeClaimRetentionPolicy';
+  const policy = objectAt(spec, 'persistentVolumeClaimRetentionPolicy');
+  const allowed = ['Retain', 'Delete'];
+  if (policy === undefined) return [];
+  return ['whenDeleted', 'whenScaled'].flatMap((name) => {
+    const value = textAt(policy, name);
+    return allowed.includes(value) ? [] : [notSupported(`${path}.${name}`, value, allowed)];
+  });
+}
+
+/**
+ * Of the template only its labels, its annotations and what would end its pods: upstream does not
+ * look at the pods' spec, whose mounts name claims that do not stand among its volumes.
+ */
+function validateOwnTemplate(object: JsonObject, rules: PodRules): FieldError[] {
+  const path = 'spec.template';
+  const template = ensure(ensure(object, 'spec'), 'template');
+  const selector = objectAt(object, 'spec', 'selector');
+  const endless = validateEndless(template, path, 'StatefulSet');
+  if (!isReadable(selector)) {
+    return [invalidGo('spec.selector', goSelector(selector), ''), ...endless];
+  }
+  return [
+    ...(selectsAll(selector) ? [] : validateSelected(object, path)),
+    ...validateTemplateMetadata(template, path, rules),
+    ...endless,
+  ];
+}
+
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
-  const errors = [
+  const ordinals = objectAt(spec, 'ordinals');
+  return [
+    ...validatePolicy(spec),
+    ...validateStrategy(spec),
+    ...validateRetention(spec),
     ...notNegative(spec, 'spec.replicas'),
     ...notNegative(spec, 'spec.minReadySeconds'),
+    ...(ordinals === undefined ? [] : notNegative(ordinals, 'spec.ordinals.start')),
     ...validateSelector(object, 'statefulset'),
-    ...validateTemplate(object, { restart: ['Always'], controller: 'StatefulSet' }),
+    ...validateOwnTemplate(object, rules),
   ];
-  const policy = spec['podManagementPolicy'];
-  if (policy !== 'OrderedReady' && policy !== 'Parallel') {
-    const detail = "must be 'OrderedReady' or 'Parallel'";
-    errors.push(invalid('spec.podManagementPolicy', policy, detail));
-  }
-  const type = objectAt(spec, 'updateStrategy')?.['type'];
-  if (type !== 'RollingUpdate' && type !== 'OnDelete') {
-    const detail = "must be 'RollingUpdate' or 'OnDelete'";
-    errors.push(invalid('spec.updateStrategy', type, detail));
-  }
-  return errors;
 }
 
 const mutable = [
@@ -57,7 +136,6 @@ const mutable = [
   'ordinals',
   'template',
   'updateStrategy',
-  'revisionHistoryLimit',
   'persistentVolumeClaimRetentionPolicy',
   'minReadySeconds',
 ];
@@ -68,9 +146,37 @@ function fixedFieldsKept(object: JsonObject, old: JsonObject): FieldError[] {
   if (sameOrEmpty(strip(ensure(object, 'spec')), strip(ensure(old, 'spec')))) return [];
   const detail =
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', " +
-    "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and " +
-    "'minReadySeconds' are forbidden";
+    "'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
   return [forbiddenField('spec', detail)];
+}
+
+const parts = ['readyReplicas', 'currentReplicas', 'updatedReplicas', 'availableReplicas'];
+const counts = ['replicas', ...parts, 'observedGeneration', 'collisionCount'];
+
+function validateStatus(object: JsonObject, old: JsonObject): FieldError[] {
+  const limits = { availableOf: 'status.readyReplicas' };
+  return [
+    ...validateCounts(object, counts, parts, limits),
+    ...notDecremented(object, old, 'collisionCount'),
+  ];
+}
+
+function warnings(
+  object: ApiObject,
+  old: ApiObject | undefined,
+  dialect: Dialect,
+): readonly string[] {
+  const found = templateWarnings(object, old, { path: ['spec', 'template'], dialect });
+  const isSame = old !== undefined && old.metadata.generation === object.metadata.generation;
+  if (isSame) return [];
+  objectsAt(object, 'spec', 'volumeClaimTemplates').forEach((claim, index) => {
+    found.push(...claimWarnings(objectAt(claim, 'spec'), `spec.volumeClaimTemplates[${index}]`));
+  });
+  if (numberAt(object, 'spec', 'revisionHistoryLimit') >= 0) return found;
+  return [
+    ...found,
+    'spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended',
+  ];
 }
 
 /** StatefulSet: replicas with names and storage of their own. */
@@ -94,11 +200,19 @@ export function statefulSet(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsLabel,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
+      prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource !== 'status') dropDisabledOfTemplate(object, old);
+      },
+      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
-          ? []
-          : [...validate(object), ...fixedFieldsKept(object, old)],
+          ? validateStatus(object, old)
+          : [
+              ...validate(object, templateRules(dialect, templateOf(old))),
+              ...fixedFieldsKept(object, old),
+            ],
+      warnings: (object, old) => warnings(object, old, dialect),
     },
     subresources: [scaleSubresource, statusSubresource],
     example: () => ({

@@ -3,8 +3,10 @@ import type { ColumnDef } from '../../catalogue/resource-def.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
 import type { LabelSelector } from '../../meta/label-selector.ts';
 import { at, column, numberAt, textAt } from '../cells.ts';
-import { sortedKeys } from '../checks.ts';
+import { invalidGo, sortedKeys } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import { negative, notNegative } from '../pod/fields.ts';
+import { goIntOrString } from '../pod/go-text.ts';
 
 /** What the controllers of pods share. */
 
@@ -12,25 +14,46 @@ import { objectAt, objectsAt } from '../fill.ts';
 export function validateIntOrPercent(value: JsonValue | undefined, field: string): FieldError[] {
   if (value === undefined || value === null) return [];
   if (typeof value === 'number') {
-    return value >= 0 ? [] : [invalid(field, value, 'must be greater than or equal to 0')];
+    return value >= 0 ? [] : [invalid(field, value, negative)];
   }
   if (typeof value === 'string' && /^[0-9]+%$/.test(value)) return [];
   const regex = "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
   const detail = `a valid percent string must be a numeric string followed by an ending '%' ${regex}`;
-  return [invalid(field, value, detail)];
+  return [invalidGo(field, goIntOrString(value), detail)];
 }
 
 /** A percentage over 100 makes no sense where a part of the pods is meant. */
 export function notOverHundred(value: JsonValue | undefined, field: string): FieldError[] {
   if (typeof value !== 'string' || !/^[0-9]+%$/.test(value)) return [];
   return Number(value.slice(0, -1)) > 100
-    ? [invalid(field, value, 'must not be greater than 100%')]
+    ? [invalidGo(field, goIntOrString(value), 'must not be greater than 100%')]
     : [];
 }
 
-/** True for `0` and `0%`. */
+/** True for `0` and `0%`, and for a text that is no number, which counts as 0. */
 export function isZero(value: JsonValue | undefined): boolean {
-  return value === 0 || (typeof value === 'string' && /^0+%$/.test(value));
+  const number = Number(typeof value === 'string' ? value.replace(/%$/, '') : (value ?? 0));
+  return Number.isNaN(number) || number === 0;
+}
+
+/** Numbers in a status: none negative, and none of `parts` over all the replicas there are. */
+export function validateCounts(
+  object: JsonObject,
+  counts: readonly string[],
+  parts: readonly string[],
+  words: { availableOf: string } = { availableOf: 'readyReplicas' },
+): FieldError[] {
+  const status = objectAt(object, 'status') ?? {};
+  const count = (name: string) => numberAt(status, name);
+  const over = (name: string, limit: string, shown: string) =>
+    count(name) > count(limit)
+      ? [invalid(`status.${name}`, count(name), `cannot be greater than ${shown}`)]
+      : [];
+  return [
+    ...counts.flatMap((name) => notNegative(status, `status.${name}`)),
+    ...parts.flatMap((name) => over(name, 'replicas', 'status.replicas')),
+    ...over('availableReplicas', 'readyReplicas', words.availableOf),
+  ];
 }
 
 /** A label selector in one line, as a printer shows it. */

@@ -2,13 +2,21 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
-import { dnsSubdomain } from '../../meta/names.ts';
+import { dnsLabel, dnsSubdomain } from '../../meta/names.ts';
+import type { ApiObject } from '../../meta/types.ts';
 import { selectorText, wideColumns } from '../apps/workload.ts';
 import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { invalidGo } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { notNegative, oneOf, validatePodSpec } from '../pod/validate.ts';
+import { dropDisabled } from '../pod/disabled.ts';
+import { isSet, notNegative, oneOf, optionalText } from '../pod/fields.ts';
+import { goSelector } from '../pod/go-text.ts';
+import type { PodRules } from '../pod/rules.ts';
+import { templateRules } from '../pod/template.ts';
+import { templateWarnings } from '../pod/warnings.ts';
+import { validateJobSpec } from './job-validation.ts';
 import { scheduleProblem } from './schedule.ts';
 
 /** Room for the suffix of the jobs' names. */
@@ -25,61 +33,103 @@ function fillDefaults(object: JsonObject): void {
   fillPodSpec(objectAt(spec, 'jobTemplate', 'spec', 'template', 'spec'));
 }
 
-function validateSchedule(spec: JsonObject): FieldError[] {
+/** A schedule may name a time zone only if it did when there was no field for that yet. */
+function validateSchedule(spec: JsonObject, old: JsonObject | undefined): FieldError[] {
   const schedule = textAt(spec, 'schedule');
-  if (schedule === '') return [required('spec.schedule')];
+  const field = 'spec.schedule';
+  if (schedule === '') return [required(field)];
   const problem = scheduleProblem(schedule);
-  if (problem !== undefined) return [invalid('spec.schedule', schedule, problem)];
-  if (!schedule.includes('TZ')) return [];
-  const detail = 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';
-  return [invalid('spec.schedule', schedule, detail)];
+  const errors = problem === undefined ? [] : [invalid(field, schedule, problem)];
+  if (!schedule.includes('TZ')) return errors;
+  if (!textAt(old, 'schedule').includes('TZ')) {
+    const detail = 'cannot use TZ or CRON_TZ in schedule, use timeZone field instead';
+    errors.push(invalid(field, schedule, detail));
+  } else if (isSet(spec, 'timeZone')) {
+    const detail = 'cannot use both timeZone field and TZ or CRON_TZ in schedule';
+    errors.push(invalid(field, schedule, detail));
+  }
+  return errors;
 }
 
-function validateTimeZone(spec: JsonObject): FieldError[] {
-  const zone = at(spec, 'timeZone');
-  if (typeof zone !== 'string') return [];
-  if (zone === '')
-    return [invalid('spec.timeZone', zone, 'timeZone must be nil or non-empty string')];
-  if (zone.toLowerCase() === 'local') {
-    return [
-      invalid(
-        'spec.timeZone',
-        zone,
-        'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
-      ),
-    ];
-  }
+const zonePart = /^[A-Za-z._0-9+-]{1,14}$/;
+
+function validateTimeZone(zone: string): FieldError[] {
+  const refuse = (detail: string) => [invalid('spec.timeZone', zone, detail)];
+  if (zone === '') return refuse('timeZone must be nil or non-empty string');
+  const isName = (part: string) =>
+    part !== '.' && part !== '..' && !part.startsWith('-') && zonePart.test(part);
+  if (!zone.split('/').every(isName)) return refuse(`unknown time zone ${zone}`);
+  const errors =
+    zone.toLowerCase() === 'local'
+      ? refuse(
+          'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
+        )
+      : [];
+  if (zone === 'Local' || isKnownZone(zone)) return errors;
+  return [...errors, ...refuse(`unknown time zone ${zone}`)];
+}
+
+function isKnownZone(zone: string): boolean {
   try {
     new Intl.DateTimeFormat('en', { timeZone: zone });
-    return [];
+    return true;
   } catch {
-    return [invalid('spec.timeZone', zone, `unknown time zone ${zone}`)];
+    return false;
   }
 }
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: JsonObject, old: JsonObject | undefined, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
-  const path = 'spec.jobTemplate.spec.template.spec';
-  const podSpec = ensure(ensure(ensure(ensure(spec, 'jobTemplate'), 'spec'), 'template'), 'spec');
-  const errors = [
-    ...validateSchedule(spec),
-    ...validateTimeZone(spec),
+  const before = objectAt(old, 'spec');
+  const zone = optionalText(spec, 'timeZone');
+  const isNewZone = zone !== undefined && zone !== optionalText(before, 'timeZone');
+  return [
+    ...validateSchedule(spec, before),
     ...notNegative(spec, 'spec.startingDeadlineSeconds'),
+    ...(isNewZone ? validateTimeZone(zone) : []),
     ...oneOf(spec, 'spec.concurrencyPolicy', ['Allow', 'Forbid', 'Replace']),
-    ...validatePodSpec(podSpec, path),
+    ...validateJobTemplate(ensure(ensure(spec, 'jobTemplate'), 'spec'), rules),
     ...notNegative(spec, 'spec.successfulJobsHistoryLimit'),
     ...notNegative(spec, 'spec.failedJobsHistoryLimit'),
   ];
-  const policy = textAt(podSpec, 'restartPolicy');
-  const allowed = ['OnFailure', 'Never'];
-  if (!allowed.includes(policy)) {
-    errors.push(notSupported(`${path}.restartPolicy`, policy, allowed));
+}
+
+function validateJobTemplate(spec: JsonObject, rules: PodRules): FieldError[] {
+  const path = 'spec.jobTemplate.spec';
+  const errors = validateJobSpec(spec, path, rules);
+  const selector = objectAt(spec, 'selector');
+  if (selector !== undefined) {
+    const detail = '`selector` will be auto-generated';
+    errors.push(invalidGo(`${path}.selector`, goSelector(selector), detail));
   }
-  const name = textAt(object, 'metadata', 'name');
-  if (name.length > nameLengthMax) {
-    errors.push(invalid('metadata.name', name, 'must be no more than 52 characters'));
+  if (spec['manualSelector'] === true) {
+    errors.push(notSupported(`${path}.manualSelector`, true, ['nil', 'false']));
   }
   return errors;
+}
+
+/** Only when it is made is a CronJob's name told to be too long: older ones must stay changeable. */
+function validateName(object: JsonObject): FieldError[] {
+  const name = textAt(object, 'metadata', 'name');
+  if (name.length <= nameLengthMax) return [];
+  return [invalid('metadata.name', name, `must be no more than ${nameLengthMax} characters`)];
+}
+
+const templatePath = ['spec', 'jobTemplate', 'spec', 'template'];
+
+function dropDisabledOf(object: JsonObject, old?: JsonObject): void {
+  dropDisabled(objectAt(object, ...templatePath, 'spec'), objectAt(old, ...templatePath, 'spec'));
+}
+
+function warnings(object: ApiObject, old: ApiObject | undefined, dialect: Dialect): string[] {
+  const messages = old === undefined ? dnsLabel(object.metadata.name ?? '') : [];
+  const named =
+    'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
+    `behavior; a DNS label is recommended: [${messages.join(' ')}]`;
+  return [
+    ...(messages.length === 0 ? [] : [named]),
+    ...templateWarnings(object, old, { path: templatePath, dialect }),
+  ];
 }
 
 const template = ['spec', 'jobTemplate', 'spec'];
@@ -139,9 +189,19 @@ export function cronJob(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (context, object) =>
-        context.subresource === 'status' ? [] : validate(object),
+      prepareForCreate: (_, object) => dropDisabledOf(object),
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource !== 'status') dropDisabledOf(object, old);
+      },
+      validateCreate: (_, object) => [
+        ...validate(object, undefined, templateRules(dialect, undefined)),
+        ...validateName(object),
+      ],
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? []
+          : validate(object, old, templateRules(dialect, objectAt(old, ...templatePath))),
+      warnings: (object, old) => warnings(object, old, dialect),
     },
     subresources: [statusSubresource],
     example: () => ({

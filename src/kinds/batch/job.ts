@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid, required } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { selectorText, wideColumns } from '../apps/workload.ts';
@@ -16,12 +15,13 @@ import {
   numberAt,
   textAt,
 } from '../cells.ts';
-import { sameOrEmpty } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { selectorKept, validateTemplate } from '../pod/template.ts';
-import { notNegative } from '../pod/validate.ts';
+import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { templateRules } from '../pod/template.ts';
+import { validateJobStatus } from './job-status.ts';
+import { jobWarnings, ownLabels, validateJob, validateJobUpdate } from './job-validation.ts';
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
@@ -55,52 +55,15 @@ function labelLikePods(object: JsonObject): void {
 function generateSelector(object: ApiObject, dialect: Dialect): void {
   const spec = ensure(object, 'spec');
   if (spec['manualSelector'] === true) return;
-  const labels = ensure(ensure(ensure(spec, 'template'), 'metadata'), 'labels');
   object.metadata.uid ??= randomUUID();
-  const { uid } = object.metadata;
+  const expected = ownLabels(object, dialect);
+  const labels = ensure(ensure(ensure(spec, 'template'), 'metadata'), 'labels');
+  // Labels that stand there already are judged, not replaced.
+  for (const [key, value] of Object.entries(expected)) labels[key] ??= value;
   const own = dialect.label('controller-uid', 'batch');
-  const name = object.metadata.name ?? '';
-  for (const [key, value] of [
-    ['job-name', name],
-    [dialect.label('job-name', 'batch'), name],
-    ['controller-uid', uid],
-    [own, uid],
-  ] as const) {
-    labels[key] = value;
-  }
-  if (spec['selector'] === undefined) spec['selector'] = { matchLabels: { [own]: uid } };
+  ensure(ensure(spec, 'selector'), 'matchLabels')[own] ??= object.metadata.uid;
+  // Upstream does so when it next reads the Job; nobody sees one without.
   labelLikePods(object);
-}
-
-function validate(object: JsonObject): FieldError[] {
-  const spec = ensure(object, 'spec');
-  const names = ['parallelism', 'completions', 'activeDeadlineSeconds', 'backoffLimit'];
-  const errors = [...names, 'ttlSecondsAfterFinished', 'backoffLimitPerIndex'].flatMap((name) =>
-    notNegative(spec, `spec.${name}`),
-  );
-  if (objectAt(spec, 'selector') === undefined) errors.push(required('spec.selector'));
-  const mode = textAt(spec, 'completionMode');
-  if (mode === 'Indexed' && spec['completions'] === undefined) {
-    const detail = 'when completion mode is Indexed';
-    errors.push(required('spec.completions', detail));
-  }
-  return [...errors, ...validateTemplate(object, { restart: ['OnFailure', 'Never'] })];
-}
-
-function validateUpdate(object: JsonObject, old: JsonObject): FieldError[] {
-  const errors = [...validate(object), ...selectorKept(object, old)];
-  const kept = (field: string) => {
-    const value = at(object, 'spec', field);
-    const before = at(old, 'spec', field);
-    if (!sameOrEmpty(value, before)) {
-      errors.push(invalid(`spec.${field}`, value, 'field is immutable'));
-    }
-  };
-  const suspended = at(old, 'spec', 'suspend') === true && numberAt(old, 'status', 'active') === 0;
-  if (textAt(object, 'spec', 'completionMode') !== 'Indexed') kept('completions');
-  if (!suspended) kept('template');
-  for (const field of ['completionMode', 'podFailurePolicy', 'backoffLimitPerIndex']) kept(field);
-  return errors;
 }
 
 function completions(object: JsonObject): string {
@@ -171,10 +134,19 @@ export function job(dialect: Dialect): ResourceDef {
       unsaidPropagationWarning:
         'child pods are preserved by default when jobs are deleted; set propagationPolicy=' +
         'Background to remove them or set propagationPolicy=Orphan to suppress this warning',
-      prepareForCreate: (_, object) => generateSelector(object, dialect),
-      validateCreate: (_, object) => validate(object),
+      prepareForCreate: (_, object) => {
+        generateSelector(object, dialect);
+        dropDisabledOfTemplate(object);
+      },
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource !== 'status') dropDisabledOfTemplate(object, old);
+      },
+      validateCreate: (_, object) => validateJob(object, templateRules(dialect, undefined)),
       validateUpdate: (context, object, old) =>
-        context.subresource === 'status' ? [] : validateUpdate(object, old),
+        context.subresource === 'status'
+          ? validateJobStatus(object, old)
+          : validateJobUpdate(object, old, templateRules(dialect, templateOf(old))),
+      warnings: (object, old) => jobWarnings(object, old, dialect),
     },
     subresources: [statusSubresource],
     example: () => ({

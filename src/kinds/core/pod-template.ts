@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
@@ -6,7 +7,13 @@ import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { ensure, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { validatePodSpec } from '../pod/validate.ts';
+import { dropDisabled } from '../pod/disabled.ts';
+import type { PodRules } from '../pod/rules.ts';
+import { templateRules, validatePodTemplate } from '../pod/template.ts';
+import { templateWarnings } from '../pod/warnings.ts';
+
+const validate = (object: JsonObject, rules: PodRules) =>
+  validatePodTemplate(ensure(object, 'template'), 'template', rules);
 
 /** PodTemplate: a pod to be made by somebody. */
 export function podTemplate(dialect: Dialect): ResourceDef {
@@ -35,10 +42,13 @@ export function podTemplate(dialect: Dialect): ResourceDef {
     generation: true,
     strategy: {
       validateName: dnsSubdomain,
-      validateCreate: (_, object) =>
-        validatePodSpec(ensure(ensure(object, 'template'), 'spec'), 'template.spec'),
-      validateUpdate: (_, object) =>
-        validatePodSpec(ensure(ensure(object, 'template'), 'spec'), 'template.spec'),
+      prepareForCreate: (_, object) => dropDisabled(objectAt(object, 'template', 'spec')),
+      prepareForUpdate: (_, object, old) =>
+        dropDisabled(objectAt(object, 'template', 'spec'), objectAt(old, 'template', 'spec')),
+      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
+      validateUpdate: (_, object, old) =>
+        validate(object, templateRules(dialect, objectAt(old, 'template'))),
+      warnings: (object, old) => templateWarnings(object, old, { path: ['template'], dialect }),
       deleteAnswers: 'object',
     },
     example: () => ({

@@ -1,66 +1,21 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
-import { same } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
-import { fillPodSpec, requestsFromLimits } from '../pod/defaults.ts';
-import { qualityOfService } from '../pod/quality.ts';
-import { validatePodSpec } from '../pod/validate.ts';
+import { fillAddresses, fillHostPorts, fillPodSpec, requestsFromLimits } from '../pod/defaults.ts';
+import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
+import { newPodWarnings, validateNewPod, validatePodChange } from '../pod/strategy.ts';
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
   requestsFromLimits(spec);
   fillPodSpec(spec);
   fill(spec, { enableServiceLinks: true });
-}
-
-const mutableSpec =
-  'pod updates may not change fields other than `spec.containers[*].image`,' +
-  '`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` ' +
-  '(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` ' +
-  '(allow it to be set to 1 if it was previously negative)';
-
-/** The spec with what an update may change taken from `old`. */
-function withMutableOf(spec: JsonObject, old: JsonObject): JsonObject {
-  const copy = structuredClone(spec);
-  for (const member of ['containers', 'initContainers']) {
-    objectsAt(copy, member).forEach((container, index) => {
-      const before = objectsAt(old, member)[index];
-      if (before?.['image'] !== undefined) container['image'] = before['image'];
-    });
-  }
-  for (const member of ['activeDeadlineSeconds', 'tolerations']) {
-    if (old[member] === undefined) delete copy[member];
-    else copy[member] = old[member];
-  }
-  if (numberAt(old, 'terminationGracePeriodSeconds') < 0) {
-    copy['terminationGracePeriodSeconds'] = old['terminationGracePeriodSeconds'] ?? 0;
-  }
-  return copy;
-}
-
-function validateUpdate(object: JsonObject, old: JsonObject): FieldError[] {
-  const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
-  const errors = validatePodSpec(spec, 'spec');
-  const tolerations = objectsAt(spec, 'tolerations');
-  for (const kept of objectsAt(before, 'tolerations')) {
-    if (
-      !tolerations.some((one) =>
-        same({ ...one, tolerationSeconds: 0 }, { ...kept, tolerationSeconds: 0 }),
-      )
-    ) {
-      const detail = 'existing toleration can not be modified except its tolerationSeconds';
-      errors.push(forbiddenField('spec.tolerations', detail));
-    }
-  }
-  if (!same(withMutableOf(spec, before), before)) {
-    errors.push(forbiddenField('spec', mutableSpec));
-  }
-  return errors;
+  fillHostPorts(spec);
+  fillAddresses(objectAt(object, 'status'));
 }
 
 const statuses = (object: JsonObject) => objectsAt(object, 'status', 'containerStatuses');
@@ -162,12 +117,16 @@ export function pod(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      prepareForCreate: (_, object) => {
-        object['status'] = { phase: 'Pending', qosClass: qualityOfService(ensure(object, 'spec')) };
-      },
-      validateCreate: (_, object) => validatePodSpec(ensure(object, 'spec'), 'spec'),
+      prepareForCreate: (context, object) => preparePod(context, object, dialect),
+      validateCreate: (_, object) => validateNewPod(object, dialect),
+      prepareForUpdate: preparePodUpdate,
       validateUpdate: (context, object, old) =>
-        context.subresource === '' ? validateUpdate(object, old) : [],
+        validatePodChange({ subresource: context.subresource, object, old, dialect }),
+      warnings: (object, old) => (old === undefined ? newPodWarnings(object, dialect) : []),
+      resetFields: {
+        '': ['status'],
+        status: ['spec', 'metadata.deletionTimestamp', 'metadata.ownerReferences'],
+      },
       deleteAnswers: 'object',
       gracePeriod: (object) => {
         const phase = textAt(object, 'status', 'phase');

@@ -3,12 +3,24 @@ import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
-import { countColumn, exampleTemplate, replicaFields, wideColumns } from '../apps/workload.ts';
+import {
+  countColumn,
+  exampleTemplate,
+  replicaFields,
+  validateCounts,
+  wideColumns,
+} from '../apps/workload.ts';
 import { ageColumn, nameColumn } from '../cells.ts';
+import { invalidGo } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { notNegative, validatePodSpec } from '../pod/validate.ts';
+import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { notNegative } from '../pod/fields.ts';
+import { goStringMap } from '../pod/go-text.ts';
+import type { PodRules } from '../pod/rules.ts';
+import { templateRules, validateEndless, validatePodTemplate } from '../pod/template.ts';
+import { templateWarnings } from '../pod/warnings.ts';
 
 /** Labels and selector are those of the template unless said otherwise. */
 function fillDefaults(object: JsonObject): void {
@@ -22,14 +34,32 @@ function fillDefaults(object: JsonObject): void {
   fillPodSpec(objectAt(spec, 'template', 'spec'));
 }
 
-function validate(object: JsonObject): FieldError[] {
+function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
-  const errors = notNegative(spec, 'spec.replicas');
-  if (objectAt(spec, 'selector') === undefined) errors.push(required('spec.selector'));
+  const path = 'spec.template';
+  const selector = objectAt(spec, 'selector') ?? {};
   const template = objectAt(spec, 'template');
-  if (template === undefined) return [...errors, required('spec.template')];
-  return [...errors, ...validatePodSpec(ensure(template, 'spec'), 'spec.template.spec')];
+  const isEmpty = Object.keys(selector).length === 0;
+  const errors = [
+    ...notNegative(spec, 'spec.minReadySeconds'),
+    ...(isEmpty ? [required('spec.selector')] : []),
+    ...notNegative(spec, 'spec.replicas'),
+  ];
+  if (template === undefined) return [...errors, required(path)];
+  const labels = objectAt(template, 'metadata', 'labels');
+  if (!Object.keys(selector).every((key) => labels?.[key] === selector[key])) {
+    const detail = '`selector` does not match template `labels`';
+    errors.push(invalidGo(`${path}.metadata.labels`, goStringMap(labels), detail));
+  }
+  return [
+    ...errors,
+    ...validatePodTemplate(template, path, rules),
+    ...validateEndless(template, path, 'ReplicationController'),
+  ];
 }
+
+const parts = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
+const counts = ['replicas', ...parts, 'observedGeneration'];
 
 /** ReplicationController: the older ReplicaSet. */
 export function replicationController(dialect: Dialect): ResourceDef {
@@ -61,9 +91,19 @@ export function replicationController(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       hasStatus: true,
       defaultPropagation: 'Orphan',
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (context, object) =>
-        context.subresource === 'status' ? [] : validate(object),
+      prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource !== 'status') dropDisabledOfTemplate(object, old);
+      },
+      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
+      validateUpdate: (context, object, old) => {
+        if (context.subresource === 'status') return validateCounts(object, counts, parts);
+        const errors = validate(object, templateRules(dialect, templateOf(old)));
+        // As upstream: what is wrong with the whole is told once as such, once as a change.
+        return [...errors, ...errors];
+      },
+      warnings: (object, old) =>
+        templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
     },
     subresources: [scaleSubresource, statusSubresource],
     example: () => ({

@@ -12,14 +12,41 @@ export function fillPodSpec(spec: JsonObject | undefined): void {
     terminationGracePeriodSeconds: 30,
     securityContext: {},
   });
-  const hostNetwork = spec['hostNetwork'] === true;
+  fillAccount(spec);
   for (const member of ['initContainers', 'containers', 'ephemeralContainers']) {
-    for (const container of objectsAt(spec, member)) fillContainer(container, { hostNetwork });
+    for (const container of objectsAt(spec, member)) fillContainer(container);
   }
   for (const volume of objectsAt(spec, 'volumes')) fillVolume(volume);
 }
 
-function fillContainer(container: JsonObject, options: { hostNetwork: boolean }): void {
+/** The account's name stands in two members; the newer one decides. */
+function fillAccount(spec: JsonObject): void {
+  const name = textAt(spec, 'serviceAccountName') || textAt(spec, 'serviceAccount');
+  if (name === '') return;
+  spec['serviceAccountName'] = name;
+  spec['serviceAccount'] = name;
+}
+
+/** On the host's network a container's port is the host's; of pods, not of templates. */
+export function fillHostPorts(spec: JsonObject): void {
+  if (spec['hostNetwork'] !== true) return;
+  for (const member of ['initContainers', 'containers']) {
+    for (const port of objectsAt(spec, member).flatMap((one) => objectsAt(one, 'ports'))) {
+      if ((port['hostPort'] ?? 0) === 0) port['hostPort'] = port['containerPort'] ?? 0;
+    }
+  }
+}
+
+/** A pod's addresses are a list; the one it had before there was a list is its first. */
+export function fillAddresses(status: JsonObject | undefined): void {
+  if (status === undefined) return;
+  const [first] = objectsAt(status, 'podIPs');
+  const single = textAt(status, 'podIP');
+  if (single !== '' && textAt(first, 'ip') !== single) status['podIPs'] = [{ ip: single }];
+  else if (first !== undefined) status['podIP'] = textAt(first, 'ip');
+}
+
+function fillContainer(container: JsonObject): void {
   fill(container, {
     imagePullPolicy: pullPolicy(textAt(container, 'image')),
     terminationMessagePath: '/dev/termination-log',
@@ -27,7 +54,6 @@ function fillContainer(container: JsonObject, options: { hostNetwork: boolean })
   });
   for (const port of objectsAt(container, 'ports')) {
     fill(port, { protocol: 'TCP' });
-    if (options.hostNetwork) fill(port, { hostPort: port['containerPort'] ?? 0 });
   }
   for (const variable of objectsAt(container, 'env')) {
     fill(objectAt(variable, 'valueFrom', 'fieldRef'), { apiVersion: 'v1' });

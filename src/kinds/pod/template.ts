@@ -1,42 +1,27 @@
 import type { JsonObject } from '../../base/json.ts';
-import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
 import {
   isEmptySelector,
   type LabelSelector,
   selects,
   validateLabelSelector,
 } from '../../meta/label-selector.ts';
-import { breaks, labelValue, qualifiedName } from '../../meta/names.ts';
-import { at, textAt } from '../cells.ts';
-import { invalidGo, sameOrEmpty, sortedKeys } from '../checks.ts';
-import { ensure, objectAt, objectsAt } from '../fill.ts';
+import { at, listAt, textAt } from '../cells.ts';
+import { invalidGo, sameOrEmpty } from '../checks.ts';
+import { ensure, objectAt } from '../fill.ts';
+import { allowancesOf } from './allowances.ts';
+import { validatePodAnnotations, validateProfileAgreement } from './annotations.ts';
+import { annotationsOf, validateAnnotations, validateLabels } from './fields.ts';
+import { goSelector, goStringMap } from './go-text.ts';
+import { nothingAllowed, type PodRules } from './rules.ts';
 import { validatePodSpec } from './validate.ts';
 
-/** A map of strings as Go prints it. */
-export function goStringMap(map: JsonObject | undefined): string {
-  if (map === undefined) return 'map[string]string(nil)';
-  const members = sortedKeys(map).map(
-    (key) => `${JSON.stringify(key)}:${JSON.stringify(map[key])}`,
-  );
-  return `map[string]string{${members.join(', ')}}`;
-}
+export { validateLabels } from './fields.ts';
 
-/** A label selector as Go prints it. */
-export function goSelector(selector: JsonObject | undefined): string {
-  const labels = goStringMap(objectAt(selector, 'matchLabels'));
-  const expressions = objectsAt(selector, 'matchExpressions').map((one) => {
-    const values = one['values'];
-    const list = Array.isArray(values)
-      ? `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`
-      : '[]string(nil)';
-    const key = JSON.stringify(textAt(one, 'key'));
-    return `v1.LabelSelectorRequirement{Key:${key}, Operator:${JSON.stringify(textAt(one, 'operator'))}, Values:${list}}`;
-  });
-  const shown =
-    expressions.length === 0
-      ? '[]v1.LabelSelectorRequirement(nil)'
-      : `[]v1.LabelSelectorRequirement{${expressions.join(', ')}}`;
-  return `v1.LabelSelector{MatchLabels:${labels}, MatchExpressions:${shown}}`;
+/** The rules of a template; of one that replaces `old`, what that broke already is let pass. */
+export function templateRules(dialect: Dialect, old: JsonObject | undefined): PodRules {
+  return { dialect, allow: old === undefined ? nothingAllowed : allowancesOf(old, dialect) };
 }
 
 /** `spec.selector` of a workload kind: there, right, and not empty. */
@@ -44,7 +29,7 @@ export function validateSelector(object: JsonObject, kindWord: string): FieldErr
   const selector = objectAt(object, 'spec', 'selector');
   if (selector === undefined) return [required('spec.selector')];
   const errors = validateLabelSelector(selector as unknown as LabelSelector, 'spec.selector');
-  if (isEmptySelector(selector as unknown as LabelSelector)) {
+  if (selectsAll(selector)) {
     const detail = `empty selector is invalid for ${kindWord}`;
     errors.push(invalidGo('spec.selector', goSelector(selector), detail));
   }
@@ -58,41 +43,112 @@ export function selectorKept(object: JsonObject, old: JsonObject): FieldError[] 
   return [invalidGo('spec.selector', goSelector(selector), 'field is immutable')];
 }
 
-/** Labels anywhere but in an object's own metadata, which the registry judges. */
-export function validateLabels(labels: JsonObject | undefined, path: string): FieldError[] {
-  return sortedKeys(labels).flatMap((key) => [
-    ...breaks(path, key, qualifiedName),
-    ...breaks(path, textAt(labels, key), labelValue),
-  ]);
+/** Whether a selector can be read at all; what is wrong with it is told elsewhere. */
+export const isReadable = (selector: JsonObject | undefined): boolean =>
+  validateLabelSelector(selector as unknown as LabelSelector, '').length === 0;
+
+/** Whether a selector is there and selects everything. */
+export const selectsAll = (selector: JsonObject | undefined): boolean =>
+  selector !== undefined && isEmptySelector(selector as unknown as LabelSelector);
+
+/**
+ * The template's labels must be such that its controller finds the pods again; without a selector
+ * it finds none.
+ */
+export function validateSelected(object: JsonObject, path: string): FieldError[] {
+  const selector = objectAt(object, 'spec', 'selector');
+  const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels');
+  const given = (labels ?? {}) as Readonly<Record<string, string>>;
+  if (selector !== undefined && selects(selector as unknown as LabelSelector, given)) return [];
+  const detail = '`selector` does not match template `labels`';
+  return [invalidGo(`${path}.metadata.labels`, goStringMap(labels), detail)];
+}
+
+/** Labels and annotations of a template: all that upstream judges of a StatefulSet's. */
+export function validateTemplateMetadata(
+  template: JsonObject,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  const annotations = annotationsOf(template);
+  const field = `${path}.annotations`;
+  const spec = objectAt(template, 'spec') ?? {};
+  return [
+    ...validateLabels(objectAt(template, 'metadata', 'labels'), `${path}.labels`),
+    ...validateAnnotations(annotations, field),
+    ...validatePodAnnotations(annotations, spec, { path: field, rules }),
+  ];
+}
+
+/** A pod's template at `path`, wherever it stands. */
+export function validatePodTemplate(
+  template: JsonObject,
+  path: string,
+  rules: PodRules,
+): FieldError[] {
+  const spec = ensure(template, 'spec');
+  const field = `${path}.spec`;
+  const errors = [
+    ...validateTemplateMetadata(template, path, rules),
+    ...validatePodSpec(spec, field, rules),
+    ...validateProfileAgreement(annotationsOf(template), spec, {
+      path: field,
+      dialect: rules.dialect,
+    }),
+  ];
+  if (listAt(spec, 'ephemeralContainers').length > 0) {
+    const detail = 'ephemeral containers not allowed in pod template';
+    errors.push(forbiddenField(`${field}.ephemeralContainers`, detail));
+  }
+  return errors;
+}
+
+/** What those ask of their pods who replace any that ends: to restart always, and to have no end. */
+export function validateEndless(
+  template: JsonObject,
+  path: string,
+  controller: string,
+): FieldError[] {
+  const policy = textAt(template, 'spec', 'restartPolicy');
+  const errors: FieldError[] = [];
+  if (policy !== 'Always') {
+    const field = `${path}.spec.restartPolicy`;
+    const message = `Unsupported value: ${JSON.stringify(policy)}: supported values: "Always"`;
+    errors.push({ type: 'FieldValueNotSupported', field, message });
+  }
+  if (at(template, 'spec', 'activeDeadlineSeconds') !== undefined) {
+    const detail = `activeDeadlineSeconds in ${controller} is not Supported`;
+    errors.push(forbiddenField(`${path}.spec.activeDeadlineSeconds`, detail));
+  }
+  return errors;
 }
 
 /**
  * The pod template of a controller at `spec.template`: its labels must match the selector, its pods
- * must restart always (`restart` lists what is allowed).
+ * run for ever.
  */
 export function validateTemplate(
   object: JsonObject,
-  options: { restart: readonly string[]; controller?: string },
+  controller: string,
+  rules: PodRules,
 ): FieldError[] {
   const path = 'spec.template';
   const template = ensure(ensure(object, 'spec'), 'template');
-  const spec = ensure(template, 'spec');
-  const labels = objectAt(template, 'metadata', 'labels');
-  const errors = validateLabels(labels, `${path}.labels`);
-  const selector = objectAt(object, 'spec', 'selector') as unknown as LabelSelector | undefined;
-  const matches = selects(selector, (labels ?? {}) as Readonly<Record<string, string>>);
-  if (selector !== undefined && !isEmptySelector(selector) && !matches) {
-    const detail = '`selector` does not match template `labels`';
-    errors.push(invalidGo(`${path}.metadata.labels`, goStringMap(labels), detail));
+  const selector = objectAt(object, 'spec', 'selector');
+  if (!isReadable(selector)) {
+    return [invalidGo('spec.selector', goSelector(selector), 'invalid label selector')];
   }
-  errors.push(...validatePodSpec(spec, `${path}.spec`));
-  const policy = textAt(spec, 'restartPolicy');
-  if (policy !== '' && !options.restart.includes(policy)) {
-    errors.push(notSupported(`${path}.spec.restartPolicy`, policy, options.restart));
-  }
-  if (options.controller !== undefined && at(spec, 'activeDeadlineSeconds') !== undefined) {
-    const detail = `activeDeadlineSeconds in ${options.controller} is not Supported`;
-    errors.push(forbiddenField(`${path}.spec.activeDeadlineSeconds`, detail));
-  }
-  return errors;
+  return [
+    ...(selectsAll(selector) ? [] : validateSelected(object, path)),
+    ...validatePodTemplate(template, path, rules),
+    ...validateEndless(template, path, controller),
+  ];
+}
+
+/** Complains of a whole number that may only grow. */
+export function notDecremented(object: JsonObject, old: JsonObject, name: string): FieldError[] {
+  const before = at(old, 'status', name);
+  const now = at(object, 'status', name);
+  if (before === undefined || (now !== undefined && Number(now) >= Number(before))) return [];
+  return [invalid(`status.${name}`, Number(now ?? 0), 'cannot be decremented')];
 }

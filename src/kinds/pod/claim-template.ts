@@ -1,0 +1,25 @@
+import type { JsonObject } from '../../base/json.ts';
+import { type FieldError, forbiddenField, required } from '../../meta/field-error.ts';
+import { objectAt } from '../fill.ts';
+import { isSet, validateAnnotations, validateLabels } from './fields.ts';
+
+/** An `ephemeral` volume: a claim that is made with the pod and goes with it. */
+export function validateEphemeral(source: JsonObject, path: string): FieldError[] {
+  const template = objectAt(source, 'volumeClaimTemplate');
+  const field = `${path}.volumeClaimTemplate`;
+  if (template === undefined) return [required(field)];
+  return validateTemplateMetadata(objectAt(template, 'metadata'), `${field}.metadata`);
+}
+
+/** The metadata of a template of claims may have labels and annotations alone. */
+function validateTemplateMetadata(metadata: JsonObject | undefined, path: string): FieldError[] {
+  if (metadata === undefined) return [];
+  const others = Object.keys(metadata).filter(
+    (name) => name !== 'labels' && name !== 'annotations' && isSet(metadata, name),
+  );
+  return [
+    ...validateAnnotations(objectAt(metadata, 'annotations'), `${path}.annotations`),
+    ...validateLabels(objectAt(metadata, 'labels'), `${path}.labels`),
+    ...others.map((name) => forbiddenField(`${path}.${name}`, 'cannot be set')),
+  ];
+}

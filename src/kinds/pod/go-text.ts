@@ -1,0 +1,78 @@
+import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { textAt } from '../cells.ts';
+import { goStrings, sortedKeys } from '../checks.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import { textsAt } from './fields.ts';
+
+/** Values as Go prints them with `%#v`, which is how upstream shows what is more than a scalar. */
+
+/** A map of strings. */
+export function goStringMap(map: JsonObject | undefined): string {
+  if (map === undefined) return 'map[string]string(nil)';
+  const members = sortedKeys(map).map(
+    (key) => `${JSON.stringify(key)}:${JSON.stringify(map[key])}`,
+  );
+  return `map[string]string{${members.join(', ')}}`;
+}
+
+/** A list of numbers of a type. */
+export function goNumbers(type: string, values: readonly JsonValue[] | undefined): string {
+  return values === undefined || values.length === 0
+    ? `[]${type}(nil)`
+    : `[]${type}{${values.join(', ')}}`;
+}
+
+/** A list of structs, `(nil)` when it is empty. */
+export function goList(type: string, items: readonly string[]): string {
+  return items.length === 0 ? `[]${type}(nil)` : `[]${type}{${items.join(', ')}}`;
+}
+
+const goTexts = (object: JsonObject, name: string) =>
+  textsAt(object, name).length === 0 ? '[]string(nil)' : goStrings(textsAt(object, name));
+
+const requirement = (type: string) => (one: JsonObject) =>
+  `${type}{Key:${JSON.stringify(textAt(one, 'key'))}, ` +
+  `Operator:${JSON.stringify(textAt(one, 'operator'))}, Values:${goTexts(one, 'values')}}`;
+
+/** A label selector. */
+export function goSelector(selector: JsonObject | undefined): string {
+  if (selector === undefined) return '"null"';
+  const type = 'v1.LabelSelectorRequirement';
+  const expressions = objectsAt(selector, 'matchExpressions').map(requirement(type));
+  const labels = goStringMap(objectAt(selector, 'matchLabels'));
+  return `v1.LabelSelector{MatchLabels:${labels}, MatchExpressions:${goList(type, expressions)}}`;
+}
+
+/** A term that selects nodes. */
+export function goNodeSelectorTerm(term: JsonObject): string {
+  const type = 'core.NodeSelectorRequirement';
+  const part = (name: string) => goList(type, objectsAt(term, name).map(requirement(type)));
+  const [expressions, fields] = [part('matchExpressions'), part('matchFields')];
+  return `core.NodeSelectorTerm{MatchExpressions:${expressions}, MatchFields:${fields}}`;
+}
+
+/** A number or percentage. */
+export function goIntOrString(value: JsonValue | undefined): string {
+  const isText = typeof value === 'string';
+  const number = isText ? 0 : Number(value ?? 0);
+  const text = JSON.stringify(isText ? value : '');
+  return `intstr.IntOrString{Type:${isText ? 1 : 0}, IntVal:${number}, StrVal:${text}}`;
+}
+
+/** A quantity, whose text is split into digits and power of ten as Go keeps it. */
+export function goQuantity(text: string): string {
+  const [, sign = '', whole = '', fraction = '', suffix = ''] =
+    /^([+-]?)(\d*)(?:\.(\d*))?(.*)$/.exec(text) ?? [];
+  const power = { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }[suffix] ?? 0;
+  const digits = `${whole}${fraction}`.replace(/^0+(?=\d)/, '');
+  const amount = `value:${sign === '-' ? '-' : ''}${digits}, scale:${power - fraction.length}`;
+  const format = suffix.endsWith('i') ? 'BinarySI' : 'DecimalSI';
+  return (
+    `resource.Quantity{i:resource.int64Amount{${amount}}, ` +
+    `d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:${JSON.stringify(text)}, Format:"${format}"}`
+  );
+}
+
+/** A strategy of updates without settings of its own. */
+export const goStrategy = (type: string, name: string, settings: string): string =>
+  `${type}{Type:${JSON.stringify(name)}, RollingUpdate:(${settings})(nil)}`;

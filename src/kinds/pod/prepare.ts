@@ -1,0 +1,118 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { StrategyContext } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { textAt } from '../cells.ts';
+import { keyed, same } from '../checks.ts';
+import { ensure, objectAt, objectsAt } from '../fill.ts';
+import { mergeLabelKeys } from './affinity.ts';
+import { appArmorPrefix } from './annotations.ts';
+import { fillAddresses } from './defaults.ts';
+import { dropDisabled, dropDisabledStatus } from './disabled.ts';
+import { annotationsOf, optionalText } from './fields.ts';
+import { qualityOfService } from './quality.ts';
+import { validateAppArmorProfile } from './security.ts';
+import { eachContainer } from './visit.ts';
+import { useAppArmor } from './warnings.ts';
+
+/** A Pod begins pending, in the class that its containers' demands make it. */
+export function preparePod(context: StrategyContext, object: ApiObject, dialect: Dialect): void {
+  const spec = ensure(object, 'spec');
+  const status: JsonObject = { phase: 'Pending', qosClass: qualityOfService(spec) };
+  object['status'] = status;
+  dropDisabled(spec);
+  if (objectsAt(spec, 'schedulingGates').length > 0) {
+    status['conditions'] = [
+      {
+        type: 'PodScheduled',
+        status: 'False',
+        reason: 'SchedulingGated',
+        message: 'Scheduling is blocked due to non-empty scheduling gates',
+      },
+    ];
+  }
+  mergeLabelKeys(spec, objectAt(object, 'metadata', 'labels') ?? {});
+  for (const key of profilesFromAnnotations(object, dialect)) {
+    context.warn?.(`${keyed('metadata.annotations', key)}: ${useAppArmor}`);
+  }
+}
+
+/**
+ * Fills AppArmor profiles that only annotations tell of into the fields that took their place. Gives
+ * the annotations that should have been fields.
+ */
+function profilesFromAnnotations(object: ApiObject, dialect: Dialect): string[] {
+  const spec = ensure(object, 'spec');
+  const annotations = annotationsOf(object);
+  if (textAt(spec, 'os', 'name') === 'windows') return [];
+  const ofPod = objectAt(spec, 'securityContext', 'appArmorProfile');
+  return eachContainer(spec, '').flatMap(({ container }) => {
+    const key = appArmorPrefix(dialect) + textAt(container, 'name');
+    const annotation = optionalText(annotations, key);
+    const own = objectAt(container, 'securityContext', 'appArmorProfile');
+    if (annotation === undefined || own !== undefined) return [];
+    const profile = profileOf(annotation);
+    if (profile === undefined) return [key];
+    if (same(profile, ofPod)) return [];
+    ensure(container, 'securityContext')['appArmorProfile'] = profile;
+    return [key];
+  });
+}
+
+/** The field that says what an annotation does; undefined for one that says nothing valid. */
+function profileOf(annotation: string): JsonObject | undefined {
+  if (annotation === 'unconfined') return { type: 'Unconfined' };
+  if (annotation === 'runtime/default') return { type: 'RuntimeDefault' };
+  const local = 'localhost/';
+  if (!annotation.startsWith(local)) return undefined;
+  const profile = { type: 'Localhost', localhostProfile: annotation.slice(local.length) };
+  return validateAppArmorProfile(profile, '').length === 0 ? profile : undefined;
+}
+
+/** Each endpoint of a Pod changes its own part. */
+export function preparePodUpdate(
+  context: StrategyContext,
+  object: ApiObject,
+  old: ApiObject,
+): void {
+  const before = objectAt(old, 'spec');
+  switch (context.subresource) {
+    case 'status':
+      prepareStatus(object, old);
+      break;
+    case 'ephemeralcontainers': {
+      const added = objectAt(object, 'spec')?.['ephemeralContainers'];
+      object['spec'] = { ...structuredClone(before), ephemeralContainers: added };
+      keepMetadata(object, old);
+      break;
+    }
+    default:
+  }
+  dropDisabled(objectAt(object, 'spec'), before);
+}
+
+/** A node that does not know of the class does not take it away; owners are not its affair. */
+function prepareStatus(object: ApiObject, old: ApiObject): void {
+  const status = ensure(object, 'status');
+  if (textAt(status, 'qosClass') === '') {
+    const quality = optionalText(objectAt(old, 'status'), 'qosClass');
+    if (quality !== undefined) status['qosClass'] = quality;
+  }
+  fillAddresses(status);
+  dropDisabledStatus(status);
+  keepOwners(object, old);
+}
+
+function keepOwners(object: ApiObject, old: ApiObject): void {
+  const { ownerReferences } = old.metadata;
+  if (ownerReferences === undefined) delete object.metadata.ownerReferences;
+  else object.metadata.ownerReferences = structuredClone(ownerReferences);
+}
+
+/** Of the metadata such an endpoint changes what only the server keeps. */
+function keepMetadata(object: ApiObject, old: ApiObject): void {
+  const { managedFields, resourceVersion } = object.metadata;
+  object.metadata = { ...structuredClone(old.metadata) };
+  if (managedFields !== undefined) object.metadata.managedFields = managedFields;
+  if (resourceVersion !== undefined) object.metadata.resourceVersion = resourceVersion;
+}

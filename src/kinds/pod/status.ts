@@ -1,0 +1,156 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, forbiddenField, invalid } from '../../meta/field-error.ts';
+import { parseIpAddress } from '../../meta/ip-address.ts';
+import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { at, numberAt, textAt } from '../cells.ts';
+import { invalidGo } from '../checks.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import { validateIp } from './fields.ts';
+import { goList } from './go-text.ts';
+import { validateAnnotationUpdate } from './update.ts';
+
+/** What a node may say of a pod that it runs. */
+export function validatePodStatus(
+  object: ApiObject,
+  old: ApiObject,
+  dialect: Dialect,
+): FieldError[] {
+  const [status, before] = [objectAt(object, 'status') ?? {}, objectAt(old, 'status') ?? {}];
+  const spec = objectAt(old, 'spec') ?? {};
+  const policy = textAt(spec, 'restartPolicy');
+  const restarting = restartable(spec);
+  return [
+    ...validateAnnotationUpdate(object, old, dialect),
+    ...validateConditions(status),
+    ...validateNomination(status, before),
+    ...validateQuality(status, before),
+    ...validateTransitions({ status, before, list: 'containerStatuses', policy }),
+    ...validateTransitions({ status, before, list: 'initContainerStatuses', policy, restarting }),
+    // A node never restarts these, whatever the pod says of others.
+    ...validateTransitions({
+      status,
+      before,
+      list: 'ephemeralContainerStatuses',
+      policy: 'Never',
+    }),
+    ...validateAddresses(status, { list: 'podIPs', type: 'PodIP' }),
+    ...validateHostAddresses(status),
+  ];
+}
+
+const ownConditions = new Set(['PodScheduled', 'Ready', 'Initialized']);
+
+/** Upstream says `metadata` where `status` is meant. */
+function validateConditions(status: JsonObject): FieldError[] {
+  return objectsAt(status, 'conditions').flatMap((condition, index) => {
+    const type = textAt(condition, 'type');
+    if (ownConditions.has(type)) return [];
+    return breaks(`metadata.conditions[${index}].Type`, type, qualifiedName);
+  });
+}
+
+function validateNomination(status: JsonObject, old: JsonObject): FieldError[] {
+  const name = textAt(status, 'nominatedNodeName');
+  if (name === '' || name === textAt(old, 'nominatedNodeName')) return [];
+  return breaks('status.nominatedNodeName', name, dnsSubdomain);
+}
+
+function validateQuality(status: JsonObject, old: JsonObject): FieldError[] {
+  const quality = textAt(status, 'qosClass');
+  if (quality === textAt(old, 'qosClass')) return [];
+  return [invalid('status.qosClass', quality, 'field is immutable')];
+}
+
+const restartable = (spec: JsonObject): ReadonlySet<string> =>
+  new Set(
+    objectsAt(spec, 'initContainers')
+      .filter((container) => textAt(container, 'restartPolicy') === 'Always')
+      .map((container) => textAt(container, 'name')),
+  );
+
+/** What has ended for good stays ended. */
+function validateTransitions(change: {
+  status: JsonObject;
+  before: JsonObject;
+  list: string;
+  policy: string;
+  restarting?: ReadonlySet<string>;
+}): FieldError[] {
+  const { status, before, list, policy, restarting } = change;
+  if (policy === 'Always') return [];
+  return objectsAt(before, list).flatMap((old, index) => {
+    const ended = objectAt(old, 'state', 'terminated');
+    const name = textAt(old, 'name');
+    if (ended === undefined || restarting?.has(name) === true) return [];
+    if (policy === 'OnFailure' && numberAt(ended, 'exitCode') !== 0) return [];
+    const revived = objectsAt(status, list).filter(
+      (one) => textAt(one, 'name') === name && !objectAt(one, 'state', 'terminated'),
+    );
+    const detail = 'may not be transitioned to non-terminated state';
+    return revived.map(() => forbiddenField(`status.${list}[${index}].state`, detail));
+  });
+}
+
+interface AddressList {
+  readonly list: string;
+  /** Its items' type as Go prints them. */
+  readonly type: string;
+}
+
+const addressesOf = (status: JsonObject, list: string) =>
+  objectsAt(status, list).map((one) => textAt(one, 'ip'));
+
+/** One address of each family at most. */
+function validateAddresses(status: JsonObject, { list, type }: AddressList): FieldError[] {
+  const addresses = addressesOf(status, list);
+  const field = `status.${list}`;
+  const errors = addresses.flatMap((one, index) => validateIp(`${field}[${index}]`, one));
+  if (addresses.length < 2) return errors;
+  const shown = (ip: string) => `core.${type}{IP:${JSON.stringify(ip)}}`;
+  const doubles = addresses.flatMap((ip, index) =>
+    addresses.indexOf(ip) === index ? [] : [duplicateGo(`${field}[${index}]`, shown(ip))],
+  );
+  const tooMany = validateFamilies(addresses, {
+    field,
+    shown: goList(`core.${type}`, addresses.map(shown)),
+  });
+  // Upstream looks for these in one order for pods and in the other for hosts.
+  return list === 'hostIPs'
+    ? [...errors, ...doubles, ...tooMany]
+    : [...errors, ...tooMany, ...doubles];
+}
+
+function validateFamilies(
+  addresses: readonly string[],
+  { field, shown }: { field: string; shown: string },
+): FieldError[] {
+  const families = new Set(addresses.map((ip) => parseIpAddress(ip)?.family));
+  const unreadable = addresses.findIndex((ip) => parseIpAddress(ip) === undefined);
+  const detail = 'may specify no more than one IP for each IP family';
+  const tooMany = invalidGo(field, shown, detail);
+  if (unreadable >= 0) {
+    const shownIp = `invalid IP[${unreadable}]: ${addresses[unreadable]}`;
+    const why = `failed to check for dual stack with error:${shownIp}`;
+    return [{ type: 'InternalError', field, message: `Internal error: ${why}` }, tooMany];
+  }
+  return families.size === 2 && addresses.length === 2 ? [] : [tooMany];
+}
+
+const duplicateGo = (field: string, goText: string): FieldError => ({
+  type: 'FieldValueDuplicate',
+  field,
+  message: `Duplicate value: ${goText}`,
+});
+
+function validateHostAddresses(status: JsonObject): FieldError[] {
+  const [first] = addressesOf(status, 'hostIPs');
+  if (first === undefined) return [];
+  const detail = 'must be equal to `hostIP`';
+  const differs = at(status, 'hostIP') !== first;
+  return [
+    ...(differs ? [invalid('status.hostIPs[0].ip', first, detail)] : []),
+    ...validateAddresses(status, { list: 'hostIPs', type: 'HostIP' }),
+  ];
+}

@@ -1,0 +1,58 @@
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, forbiddenField } from '../../meta/field-error.ts';
+import { dnsLabel } from '../../meta/names.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { listAt, textAt } from '../cells.ts';
+import { ensure } from '../fill.ts';
+import { validateProfileAgreement } from './annotations.ts';
+import { annotationsOf } from './fields.ts';
+import { nothingAllowed } from './rules.ts';
+import { validatePodStatus } from './status.ts';
+import { validateAddedContainers, validatePod, validatePodUpdate } from './update.ts';
+import { podWarnings } from './warnings.ts';
+
+/** Judges a Pod that is to be made. */
+export function validateNewPod(object: ApiObject, dialect: Dialect): FieldError[] {
+  const spec = ensure(object, 'spec');
+  const errors = validatePod(object, { dialect, pod: object, allow: nothingAllowed });
+  if (listAt(spec, 'ephemeralContainers').length > 0) {
+    errors.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
+  }
+  if (textAt(spec, 'nodeName') !== '' && listAt(spec, 'schedulingGates').length > 0) {
+    const detail = 'cannot be set until all schedulingGates have been cleared';
+    errors.push(forbiddenField('spec.nodeName', detail));
+  }
+  return [
+    ...errors,
+    ...validateProfileAgreement(annotationsOf(object), spec, { path: 'spec', dialect }),
+  ];
+}
+
+/** Judges a change of a Pod by the endpoint it came through. */
+export function validatePodChange(change: {
+  subresource: string;
+  object: ApiObject;
+  old: ApiObject;
+  dialect: Dialect;
+}): readonly FieldError[] {
+  const { subresource, object, old, dialect } = change;
+  switch (subresource) {
+    case '':
+      return validatePodUpdate(object, old, dialect);
+    case 'status':
+      return validatePodStatus(object, old, dialect);
+    case 'ephemeralcontainers':
+      return validateAddedContainers(object, old, dialect);
+    default:
+      return [];
+  }
+}
+
+/** What is accepted of a new Pod but hardly meant. Changes are not looked at: programs make them. */
+export function newPodWarnings(object: ApiObject, dialect: Dialect): string[] {
+  const messages = dnsLabel(object.metadata.name ?? '');
+  const named =
+    "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; " +
+    `a DNS label is recommended: [${messages.join(' ')}]`;
+  return [...(messages.length === 0 ? [] : [named]), ...podWarnings(object, '', dialect)];
+}
