@@ -44,7 +44,7 @@ const fresh = () => `token-${++tokens}`;
 
 beforeAll(async () => {
   service = await startWebhookService();
-  clock = quickClock(100);
+  clock = quickClock(20);
   v1 = await start('v1');
 });
 afterAll(async () => {

@@ -43,7 +43,7 @@ async function start(settings: object = {}, change: Change = {}): Promise<TestSe
 
 beforeAll(async () => {
   service = await startWebhookService();
-  clock = quickClock(100);
+  clock = quickClock(20);
   tokenFile = service.file('tokens.csv', 'amy-token,amy,uid-1,"dev,<ops>"\nbob-token,bob,2\n');
   server = await start();
 });

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 beforeEach(async () => {
   service.received.length = 0;
-  clock = quickClock(100);
+  clock = quickClock(20);
   attempts = [];
   webhook = createWebhook({
     client: await webhookOfKubeconfig(service.kubeconfig({ path: '' })),

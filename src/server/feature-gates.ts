@@ -34,7 +34,7 @@ const gateTable = {
   AnonymousAuthConfigurableEndpoints: { ...beta, acts: true },
   AnyVolumeDataSource: beta,
   AuthorizeNodeWithSelectors: { ...beta, acts: true },
-  AuthorizeWithSelectors: beta,
+  AuthorizeWithSelectors: { ...beta, acts: true },
   BtreeWatchCache: beta,
   CBORServingAndStorage: { ...alpha, acts: true },
   CRDValidationRatcheting: beta,
