@@ -38,7 +38,7 @@ const forbidden = new Set([
 ]);
 
 function codeOfName(name: string): Buffer {
-  const index = staticIndexOfName.get(name);
+  const index = forbidden.has(name) ? undefined : staticIndexOfName.get(name);
   if (index !== undefined) {
     if (index < literalIndexMax) return Buffer.from([index]);
     return Buffer.from([literalIndexMax, index - literalIndexMax]);
