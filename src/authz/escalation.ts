@@ -22,7 +22,8 @@ export function ruleEscalation(
   return { covered: missing.length === 0, missing };
 }
 
-function piecesOf(rule: PolicyRule): PolicyRule[] {
+/** The rule in pieces of one verb and one resource, with one name at most, or one path. */
+export function piecesOf(rule: PolicyRule): PolicyRule[] {
   const pieces: PolicyRule[] = [];
   for (const group of rule.apiGroups) {
     for (const resource of rule.resources) {

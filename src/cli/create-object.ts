@@ -1,26 +1,53 @@
 import type { JsonObject } from '../base/json.ts';
+import { ApiError } from '../client/api-client.ts';
 import { CliError } from './io.ts';
 import { reportObject } from './output.ts';
 import { resourceOfObject } from './selection.ts';
 import type { Session } from './session.ts';
 import { dryRunOf, dryRunSuffix, objectPath, writeQuery } from './writes.ts';
 
-/** Creates one object and reports it; `--dry-run=client` only reports. */
-export async function createObject(session: Session, object: JsonObject): Promise<number> {
+/**
+ * Creates one object and reports it; `--dry-run=client` only reports. `doing` begins the message of
+ * a refusal, for the commands whose users know it so: `failed to create serviceaccount`.
+ */
+export async function createObject(
+  session: Session,
+  object: JsonObject,
+  doing?: string,
+): Promise<number> {
   const suffix = dryRunSuffix(session);
   if (dryRunOf(session) === 'client') {
     reportObject(session, object, `created${suffix}`);
     return 0;
   }
   const resource = await resourceOfObject(session, object);
-  const { object: created } = await session.client.send({
-    method: 'POST',
+  const created = await post(session, {
     path: objectPath(session, { resource, object, name: '' }),
     query: writeQuery(session, 'svcctl-create'),
     body: object,
+    doing,
   });
   reportObject(session, created, `created${suffix}`);
   return 0;
+}
+
+/** Sends a new object and gives the server's; a refusal is told behind `doing`, when it is given. */
+export async function post(
+  session: Session,
+  request: {
+    readonly path: string;
+    readonly query?: Readonly<Record<string, string | undefined>>;
+    readonly body: JsonObject;
+    readonly doing?: string | undefined;
+  },
+): Promise<JsonObject> {
+  const { doing, ...rest } = request;
+  try {
+    return (await session.client.send({ method: 'POST', ...rest })).object;
+  } catch (error) {
+    if (doing === undefined || !(error instanceof ApiError) || error.code === 401) throw error;
+    throw new CliError(`${doing}: ${error.message}`);
+  }
 }
 
 /** The one argument of a generator: the new object's name. */

@@ -4,7 +4,6 @@ import path from 'node:path';
 import { isObject, type JsonObject, setMember } from '../../base/json.ts';
 import { ApiError } from '../../client/api-client.ts';
 import { toYaml } from '../../client/yaml.ts';
-import { dialectNames, dialectOf } from '../../dialect.ts';
 import type { Command } from '../command.ts';
 import { ContextError } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
@@ -14,6 +13,7 @@ import { threeWayPatch } from '../merge-patch.ts';
 import { kindLabel, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output.ts';
 import { resourceOfObject } from '../selection.ts';
+import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
 import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from '../writes.ts';
 import { pruneObjects } from './prune.ts';
@@ -126,11 +126,8 @@ function conflictReport(error: unknown): CliError | undefined {
   );
 }
 
-/** The annotation of this server's dialect, which the group of its RBAC kinds gives away. */
 async function lastAppliedName(session: Session): Promise<string> {
-  const { group } = await session.resourceOfKind('ClusterRole');
-  const dialects = dialectNames.map(dialectOf);
-  const dialect = dialects.find((one) => one.group('rbac.authorization') === group) ?? dialects[0]!;
+  const dialect = await serverDialect(session);
   const tool = dialect.name === 'kubernetes' ? 'kubectl' : 'svcctl';
   return dialect.label('last-applied-configuration', tool);
 }

@@ -1,9 +1,10 @@
-import type { JsonObject } from '../../base/json.ts';
+import { type JsonObject, setMember } from '../../base/json.ts';
 import type { Command } from '../command.ts';
 import { createObject, metadataIn, onlyName } from '../create-object.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
 import { outputFlags } from '../output.ts';
+import { commaWords, pathRules, resourceRules, verbsOf } from '../role-rules.ts';
 import type { Session } from '../session.ts';
 import { writeFlags } from '../writes.ts';
 
@@ -24,46 +25,56 @@ const bindingFlags: readonly FlagSpec[] = [
   { name: 'serviceaccount', type: 'list', help: 'Service accounts to bind: NAMESPACE:NAME' },
 ];
 
-const words = (session: Session, flag: string): string[] =>
-  session.flags.list(flag).flatMap((one) => one.split(','));
-
 /** The group of the RBAC kinds, as this server calls it. */
 async function rbacGroup(session: Session): Promise<string> {
   return (await session.resourceOfKind('ClusterRole')).group;
 }
 
-async function resourceRules(session: Session, verbs: string[]): Promise<JsonObject[]> {
-  const byGroup = new Map<string, string[]>();
-  for (const word of words(session, 'resource')) {
-    const [type = '', subresource] = word.split('/');
-    const resource = await session.resource(type);
-    const shown = subresource === undefined ? '' : `/${subresource}`;
-    const list = byGroup.get(resource.group) ?? [];
-    byGroup.set(resource.group, [...list, resource.resource + shown]);
-  }
-  const resourceNames = words(session, 'resource-name');
-  return [...byGroup].map(([group, resources]) => ({
-    apiGroups: [group],
-    ...(resourceNames.length === 0 ? {} : { resourceNames }),
-    resources,
-    verbs,
-  }));
+async function roleOf(
+  session: Session,
+  { kind, metadata, missing }: { kind: string; metadata: JsonObject; missing: string },
+): Promise<JsonObject> {
+  const verbs = verbsOf(session);
+  if (verbs.length === 0) throw new CliError('at least one verb must be specified');
+  const given = commaWords(session, 'resource').length > 0;
+  if (!given && commaWords(session, 'non-resource-url').length === 0) throw new CliError(missing);
+  const rules = [...(await resourceRules(session, verbs)), ...pathRules(session, verbs)];
+  return { apiVersion: `${await rbacGroup(session)}/v1`, kind, metadata, rules };
 }
 
-async function roleOf(session: Session, kind: string, metadata: JsonObject): Promise<JsonObject> {
-  const verbs = words(session, 'verb');
-  if (verbs.length === 0) throw new CliError('at least one verb must be specified');
-  const urls = words(session, 'non-resource-url');
-  const rules: JsonObject[] = await resourceRules(session, verbs);
-  if (urls.length > 0) rules.push({ nonResourceURLs: urls, verbs });
-  if (rules.length === 0) throw new CliError('at least one resource must be specified');
-  return { apiVersion: `${await rbacGroup(session)}/v1`, kind, metadata, rules };
+/** A role whose rules are those of the roles with the labels. */
+async function aggregatedRole(session: Session, metadata: JsonObject): Promise<JsonObject> {
+  const others = ['verb', 'resource', 'resource-name', 'non-resource-url'];
+  if (others.some((flag) => session.flags.list(flag).length > 0)) {
+    throw new CliError(
+      'aggregation rule must be specified without nonResourceURLs, verbs, resources ' +
+        'or resourceNames',
+    );
+  }
+  const matchLabels: JsonObject = {};
+  for (const pair of commaWords(session, 'aggregation-rule')) {
+    const equals = pair.indexOf('=');
+    if (equals <= 0) {
+      throw new CliError(
+        `invalid argument ${JSON.stringify(pair)} for "--aggregation-rule" flag: ` +
+          'malformed pair, expect string=string',
+      );
+    }
+    setMember(matchLabels, pair.slice(0, equals), pair.slice(equals + 1));
+  }
+  return {
+    aggregationRule: { clusterRoleSelectors: [{ matchLabels }] },
+    apiVersion: `${await rbacGroup(session)}/v1`,
+    kind: 'ClusterRole',
+    metadata,
+    rules: null,
+  };
 }
 
 function subjectsOf(session: Session, apiGroup: string): JsonObject[] {
   const named = (kind: string, flag: string) =>
-    words(session, flag).map((name) => ({ apiGroup, kind, name }));
-  const accounts = words(session, 'serviceaccount').map((one) => {
+    session.flags.list(flag).map((name) => ({ apiGroup, kind, name }));
+  const accounts = session.flags.list('serviceaccount').map((one) => {
     const [namespace, name, ...more] = one.split(':');
     if (!namespace || !name || more.length > 0) {
       throw new CliError('serviceaccount must be <namespace>:<name>');
@@ -77,14 +88,14 @@ async function bindingOf(
   session: Session,
   options: { kind: string; metadata: JsonObject },
 ): Promise<JsonObject> {
-  const apiGroup = await rbacGroup(session);
-  const clusterRole = session.flags.text('clusterrole');
-  const role = session.flags.text('role');
-  if ((clusterRole === undefined) === (role === undefined)) {
+  const clusterRole = session.flags.text('clusterrole') ?? '';
+  const role = session.flags.text('role') ?? '';
+  if ((clusterRole === '') === (role === '')) {
     throw new CliError('exactly one of clusterrole or role must be specified');
   }
+  const apiGroup = await rbacGroup(session);
   const roleRef =
-    role === undefined
+    role === ''
       ? { apiGroup, kind: 'ClusterRole', name: clusterRole }
       : { apiGroup, kind: 'Role', name: role };
   const subjects = subjectsOf(session, apiGroup);
@@ -97,50 +108,68 @@ async function bindingOf(
   };
 }
 
+const roleCommand: Command = {
+  name: 'role',
+  summary: 'Create a role with single rule',
+  usage: 'NAME --verb=VERB --resource=TYPE',
+  flags: roleFlags,
+  async run(session, args) {
+    const metadata = metadataIn(session, onlyName(args));
+    const missing = 'at least one resource must be specified';
+    return createObject(session, await roleOf(session, { kind: 'Role', metadata, missing }));
+  },
+};
+
+const clusterRoleCommand: Command = {
+  name: 'clusterrole',
+  summary: 'Create a cluster role',
+  usage: 'NAME --verb=VERB --resource=TYPE',
+  flags: [
+    ...roleFlags,
+    { name: 'non-resource-url', type: 'list', help: 'Paths the rule applies to' },
+    { name: 'aggregation-rule', type: 'list', help: 'KEY=VALUE labels of roles to add up' },
+  ],
+  async run(session, args) {
+    const metadata = { name: onlyName(args) };
+    const missing = 'one of resource or nonResourceURL must be specified';
+    const role = session.flags.has('aggregation-rule')
+      ? await aggregatedRole(session, metadata)
+      : await roleOf(session, { kind: 'ClusterRole', metadata, missing });
+    return createObject(session, role);
+  },
+};
+
+const roleBindingCommand: Command = {
+  name: 'rolebinding',
+  summary: 'Create a role binding for a particular role or cluster role',
+  usage: 'NAME --clusterrole=NAME|--role=NAME [--user=…] [--group=…] [--serviceaccount=NS:NAME]',
+  flags: [...bindingFlags, { name: 'role', type: 'text', help: 'The Role to refer to' }],
+  async run(session, args) {
+    const metadata = metadataIn(session, onlyName(args));
+    const binding = await bindingOf(session, { kind: 'RoleBinding', metadata });
+    return createObject(session, binding, 'failed to create rolebinding');
+  },
+};
+
+const clusterRoleBindingCommand: Command = {
+  name: 'clusterrolebinding',
+  summary: 'Create a cluster role binding for a particular cluster role',
+  usage: 'NAME --clusterrole=NAME [--user=…] [--group=…] [--serviceaccount=NS:NAME]',
+  flags: bindingFlags,
+  async run(session, args) {
+    if (!session.flags.has('clusterrole')) {
+      throw new CliError('required flag(s) "clusterrole" not set');
+    }
+    const metadata = { name: onlyName(args) };
+    const binding = await bindingOf(session, { kind: 'ClusterRoleBinding', metadata });
+    return createObject(session, binding, 'failed to create clusterrolebinding');
+  },
+};
+
 /** `create role`, `clusterrole`, `rolebinding` and `clusterrolebinding`. */
 export const createRbacCommands: readonly Command[] = [
-  {
-    name: 'role',
-    summary: 'Create a role with single rule',
-    usage: 'NAME --verb=VERB --resource=TYPE',
-    flags: roleFlags,
-    async run(session, args) {
-      const metadata = metadataIn(session, onlyName(args));
-      return createObject(session, await roleOf(session, 'Role', metadata));
-    },
-  },
-  {
-    name: 'clusterrole',
-    summary: 'Create a cluster role',
-    usage: 'NAME --verb=VERB --resource=TYPE',
-    flags: [
-      ...roleFlags,
-      { name: 'non-resource-url', type: 'list', help: 'Paths the rule applies to' },
-    ],
-    async run(session, args) {
-      const metadata = { name: onlyName(args) };
-      return createObject(session, await roleOf(session, 'ClusterRole', metadata));
-    },
-  },
-  {
-    name: 'rolebinding',
-    summary: 'Create a role binding for a particular role or cluster role',
-    usage: 'NAME --clusterrole=NAME|--role=NAME [--user=…] [--group=…] [--serviceaccount=NS:NAME]',
-    flags: [...bindingFlags, { name: 'role', type: 'text', help: 'The Role to refer to' }],
-    async run(session, args) {
-      const metadata = metadataIn(session, onlyName(args));
-      return createObject(session, await bindingOf(session, { kind: 'RoleBinding', metadata }));
-    },
-  },
-  {
-    name: 'clusterrolebinding',
-    summary: 'Create a cluster role binding for a particular cluster role',
-    usage: 'NAME --clusterrole=NAME [--user=…] [--group=…] [--serviceaccount=NS:NAME]',
-    flags: bindingFlags,
-    async run(session, args) {
-      const kind = 'ClusterRoleBinding';
-      const metadata = { name: onlyName(args) };
-      return createObject(session, await bindingOf(session, { kind, metadata }));
-    },
-  },
+  roleCommand,
+  clusterRoleCommand,
+  roleBindingCommand,
+  clusterRoleBindingCommand,
 ];

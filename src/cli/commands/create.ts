@@ -11,6 +11,7 @@ import { loadManifests, manifestFlags } from '../manifests.ts';
 import { outputFlags } from '../output.ts';
 import type { Session } from '../session.ts';
 import { writeFlags } from '../writes.ts';
+import { createAccountCommands } from './create-account.ts';
 import { createRbacCommands } from './create-rbac.ts';
 
 const generatorFlags: readonly FlagSpec[] = [...writeFlags, ...outputFlags];
@@ -116,7 +117,8 @@ const configMapCommand: Command = {
   summary: 'Create a config map from literals, files or folders',
   usage: 'NAME [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
   flags: [...generatorFlags, ...dataFlags],
-  run: (session, args) => createObject(session, configMapOf(session, onlyName(args))),
+  run: (session, args) =>
+    createObject(session, configMapOf(session, onlyName(args)), 'failed to create configmap'),
 };
 
 const secretCommand: Command = {
@@ -132,23 +134,10 @@ const secretCommand: Command = {
         ...dataFlags,
         { name: 'type', type: 'text', help: 'The type of the secret' },
       ],
-      run: (session, args) => createObject(session, secretOf(session, onlyName(args))),
+      run: (session, args) =>
+        createObject(session, secretOf(session, onlyName(args)), 'failed to create secret'),
     },
   ],
-};
-
-const serviceAccountCommand: Command = {
-  name: 'serviceaccount',
-  aliases: ['sa'],
-  summary: 'Create a service account with the specified name',
-  usage: 'NAME',
-  flags: generatorFlags,
-  run: (session, args) =>
-    createObject(session, {
-      apiVersion: 'v1',
-      kind: 'ServiceAccount',
-      metadata: metadataIn(session, onlyName(args)),
-    }),
 };
 
 export const createCommand: Command = {
@@ -160,7 +149,7 @@ export const createCommand: Command = {
     namespaceCommand,
     configMapCommand,
     secretCommand,
-    serviceAccountCommand,
+    ...createAccountCommands,
     ...createRbacCommands,
   ],
   async run(session) {
