@@ -1,4 +1,4 @@
-import { type FieldError, invalid } from './field-error.ts';
+import { type FieldError, invalid, required } from './field-error.ts';
 
 /**
  * Rules for names. Each gives upstream's messages for what is wrong, none when the value is right.
@@ -26,6 +26,15 @@ export const dnsSubdomain: NameRule = (value) => {
     messages.push(pattern(text, subdomainFormat, 'example.com'));
   }
   return messages;
+};
+
+/** `*.example.com`: one star ahead of a subdomain. */
+export const wildcardSubdomain: NameRule = (value) => {
+  const messages = value.length > 253 ? [maxLength(253)] : [];
+  if (value.startsWith('*.') && isSubdomain(value.slice(2))) return messages;
+  const text =
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character";
+  return [...messages, pattern(text, `\\*\\.${subdomainFormat}`, '*.example.com')];
 };
 
 /** A DNS-1123 label: namespaces, container and volume names. */
@@ -142,4 +151,20 @@ export function inRange(value: number, low: number, high: number): readonly stri
 /** The field errors of a value that breaks a rule. */
 export function breaks(field: string, value: string, rule: NameRule): FieldError[] {
   return rule(value).map((message) => invalid(field, value, message));
+}
+
+const pathFormat = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
+
+/** `example.com/path`: who is meant by a controller's or signer's name. */
+export function domainPrefixedPath(field: string, value: string): FieldError[] {
+  if (value === '') return [required(field)];
+  const slash = value.indexOf('/');
+  const [host, path] = [value.slice(0, Math.max(slash, 0)), value.slice(slash + 1)];
+  if (host === '' || path === '') {
+    return [invalid(field, value, 'must be a domain-prefixed path (such as "acme.io/foo")')];
+  }
+  const errors = breaks(field, host, dnsSubdomain);
+  if (/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(path)) return errors;
+  const detail = `Invalid path (regex used for validation is '${pathFormat}')`;
+  return [...errors, invalid(field, path, detail)];
 }

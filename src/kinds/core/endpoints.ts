@@ -2,11 +2,12 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
-import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
-import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
+import { breaks, dnsLabel, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
+import { ageColumn, at, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { fill, objectsAt } from '../fill.ts';
 import { oneOf, portNumber } from '../pod/validate.ts';
+import { nonSpecialIp, validIp } from './addresses.ts';
 
 function fillDefaults(object: JsonObject): void {
   for (const subset of objectsAt(object, 'subsets')) {
@@ -15,21 +16,53 @@ function fillDefaults(object: JsonObject): void {
 }
 
 function validateSubset(subset: JsonObject, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const addresses = [...listAt(subset, 'addresses'), ...listAt(subset, 'notReadyAddresses')];
-  if (addresses.length === 0) {
+  const lists = ['addresses', 'notReadyAddresses'];
+  const errors = lists.flatMap((name) =>
+    objectsAt(subset, name).flatMap((address, index) =>
+      validateAddress(address, `${path}.${name}[${index}]`),
+    ),
+  );
+  if (lists.every((name) => listAt(subset, name).length === 0)) {
     errors.push(required(path, 'must specify `addresses` or `notReadyAddresses`'));
   }
   const ports = objectsAt(subset, 'ports');
-  ports.forEach((port, index) => {
-    const field = `${path}.ports[${index}]`;
-    const name = textAt(port, 'name');
-    if (name === '' && ports.length > 1) errors.push(required(`${field}.name`));
-    if (name !== '') errors.push(...breaks(`${field}.name`, name, dnsLabel));
-    errors.push(...portNumber(`${field}.port`, numberAt(port, 'port')));
-    errors.push(...oneOf(port, `${field}.protocol`, ['SCTP', 'TCP', 'UDP']));
-  });
-  return errors;
+  return [
+    ...errors,
+    ...ports.flatMap((port, index) =>
+      validatePort(port, `${path}.ports[${index}]`, { mustHaveName: ports.length > 1 }),
+    ),
+  ];
+}
+
+function validateAddress(address: JsonObject, path: string): FieldError[] {
+  const ip = textAt(address, 'ip');
+  const hostname = textAt(address, 'hostname');
+  const nodeName = at(address, 'nodeName');
+  return [
+    ...validIp(`${path}.ip`, ip),
+    ...(hostname === '' ? [] : breaks(`${path}.hostname`, hostname, dnsLabel)),
+    ...(typeof nodeName === 'string' ? breaks(`${path}.nodeName`, nodeName, dnsSubdomain) : []),
+    ...nonSpecialIp(`${path}.ip`, ip),
+  ];
+}
+
+function validatePort(
+  port: JsonObject,
+  path: string,
+  options: { readonly mustHaveName: boolean },
+): FieldError[] {
+  const name = textAt(port, 'name');
+  const application = at(port, 'appProtocol');
+  const field = `${path}.name`;
+  const unnamed = options.mustHaveName ? [required(field)] : [];
+  return [
+    ...(name === '' ? unnamed : breaks(field, name, dnsLabel)),
+    ...portNumber(`${path}.port`, numberAt(port, 'port')),
+    ...oneOf(port, `${path}.protocol`, ['SCTP', 'TCP', 'UDP']),
+    ...(typeof application === 'string'
+      ? breaks(`${path}.appProtocol`, application, qualifiedName)
+      : []),
+  ];
 }
 
 const validate = (object: JsonObject) =>

@@ -1,40 +1,18 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, required, tooMany } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { fill, objectsAt } from '../fill.ts';
-import { oneOf } from '../pod/validate.ts';
-
-const endpointsMax = 1000;
-const portsMax = 20000;
-const addressesMax = 100;
+import { validateEndpointSlice } from './endpoint-slice-rules.ts';
 
 function fillDefaults(object: JsonObject): void {
   for (const port of objectsAt(object, 'ports')) {
     if (port['name'] === undefined) port['name'] = '';
     fill(port, { protocol: 'TCP' });
   }
-}
-
-function validate(object: JsonObject): FieldError[] {
-  const endpoints = objectsAt(object, 'endpoints');
-  const ports = listAt(object, 'ports');
-  const errors = oneOf(object, 'addressType', ['FQDN', 'IPv4', 'IPv6']);
-  if (endpoints.length > endpointsMax) {
-    errors.push(tooMany('endpoints', endpoints.length, endpointsMax));
-  }
-  endpoints.forEach((endpoint, index) => {
-    const field = `endpoints[${index}].addresses`;
-    const count = listAt(endpoint, 'addresses').length;
-    if (count === 0) errors.push(required(field, 'must contain at least 1 address'));
-    if (count > addressesMax) errors.push(tooMany(field, count, addressesMax));
-  });
-  if (ports.length > portsMax) errors.push(tooMany('ports', ports.length, portsMax));
-  return errors;
 }
 
 /** At most three, then how many more there are. */
@@ -88,9 +66,9 @@ export function endpointSlice(dialect: Dialect): ResourceDef {
     generation: true,
     strategy: {
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object),
+      validateCreate: (_, object) => validateEndpointSlice(object),
       validateUpdate: (_, object, old) => [
-        ...validate(object),
+        ...validateEndpointSlice(object),
         ...immutable('addressType', object['addressType'], old['addressType']),
       ],
     },

@@ -1,23 +1,49 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid, required } from '../../meta/field-error.ts';
-import { dnsSubdomain } from '../../meta/names.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  notSupported,
+  required,
+  tooLong,
+} from '../../meta/field-error.ts';
+import { breaks, dnsLabel, dnsSubdomain, domainPrefixedPath } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { fill, objectAt } from '../fill.ts';
+import { validateTypedReference } from './ingress-rules.ts';
+
+const controllerBytesMax = 250;
 
 function validate(object: JsonObject): FieldError[] {
   const controller = textAt(object, 'spec', 'controller');
-  if (controller === '') return [required('spec.controller')];
-  const slash = controller.indexOf('/');
-  if (slash <= 0 || slash === controller.length - 1) {
-    const detail = 'must be a domain-prefixed path (such as "acme.io/foo")';
-    return [invalid('spec.controller', controller, detail)];
-  }
-  const host = controller.slice(0, slash);
-  return dnsSubdomain(host).map((message) => invalid('spec.controller', host, message));
+  const field = 'spec.controller';
+  const isLong = Buffer.byteLength(controller) > controllerBytesMax;
+  return [
+    ...(isLong ? [tooLong(field, controllerBytesMax)] : []),
+    ...domainPrefixedPath(field, controller),
+    ...validateParameters(objectAt(object, 'spec', 'parameters'), 'spec.parameters'),
+  ];
+}
+
+function validateParameters(parameters: JsonObject | undefined, path: string): FieldError[] {
+  if (parameters === undefined) return [];
+  const errors = validateTypedReference(parameters, path);
+  const scope = at(parameters, 'scope');
+  const namespace = at(parameters, 'namespace');
+  const field = `${path}.namespace`;
+  if (scope === undefined) errors.push(required(`${path}.scope`));
+  else if (scope !== 'Cluster' && scope !== 'Namespace') {
+    errors.push(notSupported(`${path}.scope`, scope, ['Cluster', 'Namespace']));
+  } else if (scope === 'Cluster') {
+    const detail = "`parameters.scope` is set to 'Cluster'";
+    if (namespace !== undefined) errors.push(forbiddenField(field, detail));
+  } else if (namespace === undefined) {
+    errors.push(required(field, "`parameters.scope` is set to 'Namespace'"));
+  } else errors.push(...breaks(field, String(namespace), dnsLabel));
+  return errors;
 }
 
 function parameters(object: JsonObject): string {
@@ -54,12 +80,12 @@ export function ingressClass(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [
-        ...validate(object),
         ...immutable(
           'spec.controller',
           at(object, 'spec', 'controller'),
           at(old, 'spec', 'controller'),
         ),
+        ...validate(object),
       ],
     },
     example: () => ({

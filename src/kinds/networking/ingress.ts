@@ -1,73 +1,15 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
-import { breaks, dns1035Label, dnsSubdomain } from '../../meta/names.ts';
-import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { objectAt, objectsAt } from '../fill.ts';
-
-const pathTypes = ['Exact', 'ImplementationSpecific', 'Prefix'];
-
-function validateBackend(backend: JsonObject | undefined, path: string): FieldError[] {
-  const service = objectAt(backend, 'service');
-  const hasResource = objectAt(backend, 'resource') !== undefined;
-  if (hasResource && service !== undefined) {
-    const detail = 'cannot set both resource and service backends';
-    return [invalid(path, '', detail)];
-  }
-  if (hasResource) return [];
-  if (service === undefined) return [required(path, 'resource or service backend is required')];
-  const name = textAt(service, 'name');
-  const errors =
-    name === ''
-      ? [required(`${path}.service.name`)]
-      : breaks(`${path}.service.name`, name, dns1035Label);
-  if (textAt(service, 'port', 'name') === '' && numberAt(service, 'port', 'number') === 0) {
-    errors.push(required(path, 'port name or number is required'));
-  }
-  return errors;
-}
-
-function validatePath(rule: JsonObject, path: string): FieldError[] {
-  const type = textAt(rule, 'pathType');
-  const value = textAt(rule, 'path');
-  const errors: FieldError[] = [];
-  if (type === '') errors.push(required(`${path}.pathType`, 'pathType must be specified'));
-  else if (!pathTypes.includes(type))
-    errors.push(notSupported(`${path}.pathType`, type, pathTypes));
-  if (value !== '' || type === 'Exact' || type === 'Prefix') {
-    if (!value.startsWith('/')) {
-      errors.push(invalid(`${path}.path`, value, 'must be an absolute path'));
-    }
-  }
-  return [...errors, ...validateBackend(objectAt(rule, 'backend'), `${path}.backend`)];
-}
-
-function validate(object: JsonObject): FieldError[] {
-  const rules = objectsAt(object, 'spec', 'rules');
-  const fallback = objectAt(object, 'spec', 'defaultBackend');
-  if (rules.length === 0 && fallback === undefined) {
-    return [invalid('spec', [], 'either `defaultBackend` or `rules` must be specified')];
-  }
-  const errors = fallback === undefined ? [] : validateBackend(fallback, 'spec.defaultBackend');
-  rules.forEach((rule, index) => {
-    const path = `spec.rules[${index}]`;
-    const host = textAt(rule, 'host');
-    if (host !== '') {
-      const bare = host.startsWith('*.') ? host.slice(2) : host;
-      errors.push(...dnsSubdomain(bare).map((text) => invalid(`${path}.host`, host, text)));
-    }
-    const http = objectAt(rule, 'http');
-    if (http === undefined) return;
-    const paths = objectsAt(http, 'paths');
-    if (paths.length === 0) errors.push(required(`${path}.http.paths`));
-    paths.forEach((one, at) => {
-      errors.push(...validatePath(one, `${path}.http.paths[${at}]`));
-    });
-  });
-  return errors;
-}
+import { objectsAt } from '../fill.ts';
+import {
+  validateIngressChange,
+  validateIngressStatus,
+  validateNewIngress,
+} from './ingress-rules.ts';
 
 function hosts(object: JsonObject): string {
   const all = objectsAt(object, 'spec', 'rules')
@@ -116,9 +58,11 @@ export function ingress(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (context, object) =>
-        context.subresource === 'status' ? [] : validate(object),
+      validateCreate: (_, object) => validateNewIngress(object, dialect),
+      validateUpdate: (context, object, old) =>
+        context.subresource === 'status'
+          ? validateIngressStatus(object)
+          : validateIngressChange(object, old),
     },
     subresources: [statusSubresource],
     example: () => ({

@@ -1,13 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, notSupported } from '../../meta/field-error.ts';
-import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { selectorText } from '../apps/workload.ts';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { validateNetworkPolicy } from './network-policy-rules.ts';
 
 /** Without a word on it a policy is about what comes in, and about what goes out if it has rules. */
 function fillDefaults(object: JsonObject): void {
@@ -19,18 +18,6 @@ function fillDefaults(object: JsonObject): void {
   }
   if (listAt(spec, 'policyTypes').length > 0) return;
   spec['policyTypes'] = listAt(spec, 'egress').length > 0 ? ['Ingress', 'Egress'] : ['Ingress'];
-}
-
-function validate(object: JsonObject): FieldError[] {
-  const selector = objectAt(object, 'spec', 'podSelector') as unknown as LabelSelector | undefined;
-  const errors = validateLabelSelector(selector, 'spec.podSelector');
-  const allowed = ['Egress', 'Ingress'];
-  listAt(object, 'spec', 'policyTypes').forEach((type, index) => {
-    if (typeof type === 'string' && !allowed.includes(type)) {
-      errors.push(notSupported(`spec.policyTypes[${index}]`, type, ['Ingress', 'Egress']));
-    }
-  });
-  return errors;
 }
 
 /** NetworkPolicy: who may talk to whom. */
@@ -53,8 +40,8 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
     generation: true,
     strategy: {
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object) => validate(object),
+      validateCreate: (_, object) => validateNetworkPolicy(object),
+      validateUpdate: (_, object) => validateNetworkPolicy(object),
     },
     example: () => ({
       apiVersion: `${dialect.group('networking')}/v1`,

@@ -6,8 +6,10 @@ import { type LabelSelector, validateLabelSelector } from '../../meta/label-sele
 import { dnsSubdomain } from '../../meta/names.ts';
 import { countColumn, notOverHundred, validateIntOrPercent } from '../apps/workload.ts';
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
+import { validateConditions } from '../conditions.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { ensure, objectAt } from '../fill.ts';
+import { ensure, objectAt, objectsAt } from '../fill.ts';
+import { notNegative } from '../pod/validate.ts';
 
 function validate(object: JsonObject): FieldError[] {
   const spec = ensure(object, 'spec');
@@ -21,12 +23,23 @@ function validate(object: JsonObject): FieldError[] {
     errors.push(...validateIntOrPercent(value, `spec.${name}`));
     errors.push(...notOverHundred(value, `spec.${name}`));
   }
+  const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
+  errors.push(...validateLabelSelector(selector, 'spec.selector'));
   const policies = ['AlwaysAllow', 'IfHealthyBudget'];
   if (policy !== undefined && !policies.includes(String(policy))) {
     errors.push(notSupported('spec.unhealthyPodEvictionPolicy', policy as string, policies));
   }
-  const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
-  return [...errors, ...validateLabelSelector(selector, 'spec.selector')];
+  return errors;
+}
+
+const counts = ['disruptionsAllowed', 'currentHealthy', 'desiredHealthy', 'expectedPods'];
+
+function validateStatus(object: JsonObject): FieldError[] {
+  const status = objectAt(object, 'status') ?? {};
+  return [
+    ...validateConditions(objectsAt(status, 'conditions'), 'status.conditions'),
+    ...counts.flatMap((name) => notNegative(status, `status.${name}`)),
+  ];
 }
 
 const limitColumn = (name: string, member: string, description: string) =>
@@ -63,7 +76,7 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
       hasStatus: true,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (context, object) =>
-        context.subresource === 'status' ? [] : validate(object),
+        context.subresource === 'status' ? validateStatus(object) : validate(object),
       allowUnconditionalUpdate: false,
     },
     subresources: [statusSubresource],
