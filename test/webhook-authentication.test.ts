@@ -96,7 +96,7 @@ describe('AUTHN-9: a token', () => {
     expect((await whoAmI(v1, fresh())).status).toBe(201);
   });
 
-  test('AUTHN-9: that the webhook does not know is 401, also when nobody must come with one', async () => {
+  test('AUTHN-9: that the webhook does not know is 401, though nobody needs one', async () => {
     service.answer = () => review({ authenticated: false });
     const answer = await whoAmI(v1, fresh());
     expect(answer.status).toBe(401);
@@ -217,7 +217,7 @@ describe('AUTHN-9: verdicts', () => {
   });
 });
 
-test('AUTHN-9: requests with other credentials do not wait for a webhook that is silent', async () => {
+test('AUTHN-9: other requests do not wait for a webhook that is silent', async () => {
   service.answer = () => 'stall';
   const strangers = Array.from({ length: 50 }, () => whoAmI(v1, fresh()));
   const startMs = performance.now();

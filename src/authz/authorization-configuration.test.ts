@@ -275,7 +275,9 @@ describe('AUTHZ-3: match conditions', () => {
   test('of selectors', async () => {
     const selector = { requirements: [{ key: 'spec.nodeName', operator: 'In', values: ['n'] }] };
     const matches = await matchOf(
-      'request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == "spec.nodeName" && r.operator == "In" && r.values == ["n"])',
+      'request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == "spec.nodeName")',
+      'request.resourceAttributes.fieldSelector.requirements.all(r, r.operator == "In")',
+      'request.resourceAttributes.fieldSelector.requirements[0].values == ["n"]',
     );
     const resourceAttributes = { ...spec.resourceAttributes, fieldSelector: selector };
     expect(matches({ ...spec, resourceAttributes })).toBe(true);

@@ -17,7 +17,7 @@ import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
 import { checkRules } from './rule-engine.ts';
 import { configuredKinds } from './runtime-config.ts';
-import { createServiceNumbers } from './service-numbers.ts';
+import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
 import { runStartHooks } from './start-hooks.ts';
 
 /** A server that listens. */
@@ -54,10 +54,7 @@ async function start(
   const dialect = dialectOf(config.dialect);
   const tls = servingTls(config);
   const services = createServiceNumbers(config);
-  const served = { config: config.runtimeConfig ?? new Map(), dialect };
-  const known = builtinKinds(dialect, { definitions: { checkRules }, services });
-  const ofRelease = await emulatedKinds(known, { minor: config.emulatedMinor, dialect });
-  const kinds = configuredKinds(ofRelease, served);
+  const kinds = await kindsOf(config, services);
   const metrics = createMetrics({ config, kinds });
   const store = await openStore(config);
   const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
@@ -119,6 +116,13 @@ async function start(
       return stopping;
     },
   };
+}
+
+async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
+  const dialect = dialectOf(config.dialect);
+  const known = builtinKinds(dialect, { definitions: { checkRules }, services });
+  const ofRelease = await emulatedKinds(known, { minor: config.emulatedMinor, dialect });
+  return configuredKinds(ofRelease, { config: config.runtimeConfig ?? new Map(), dialect });
 }
 
 type Tls = (ServingTls & { readonly caPem?: string }) | 'plaintext';

@@ -56,49 +56,20 @@ export function createWebhook(options: {
   /** More calls than these under way mean a service that does not answer: further ones fail. */
   readonly callsMax?: number;
 }): ConnectedWebhook {
-  const { timeoutMs, clock, callsMax = defaultCallsMax } = options;
+  const { timeoutMs, callsMax = defaultCallsMax } = options;
   const { major, minor, patch } = apiRelease;
   const http = createHttpClient({
     ...options.client,
     userAgent: `kube-apiserver/v${major}.${minor}.${patch}`,
   });
-  const path = pathOf(options.client.server, timeoutMs);
   const closed = new AbortController();
+  const path = pathOf(options.client.server, timeoutMs);
+  const asking = { ...options, http, path, closed: closed.signal };
   let calls = 0;
   let retired = false;
   const dropUnused = (): void => {
     if (retired && calls === 0) http.close();
   };
-
-  const attempt = async <T>(body: string, read: (answer: JsonObject) => T): Promise<T> => {
-    const startMs = clock.monotonic();
-    let outcome: WebhookOutcome = 'error';
-    try {
-      const answer = await post(http, { path, body, timeoutMs, clock, closed: closed.signal });
-      const value = understood(answer, read);
-      outcome = 'success';
-      return value;
-    } catch (error) {
-      if (error instanceof WebhookError) outcome = error.outcome;
-      throw error;
-    } finally {
-      options.onAttempt?.({ outcome, durationMs: clock.monotonic() - startMs });
-    }
-  };
-
-  const persist = async <T>(body: string, read: (answer: JsonObject) => T): Promise<T> => {
-    for (let tried = 1, pauseMs = firstPauseMs; ; tried += 1, pauseMs *= pauseFactor) {
-      try {
-        return await attempt(body, read);
-      } catch (error) {
-        const retry = error instanceof AttemptError ? error.retry : undefined;
-        if (retry === undefined || tried === attemptsMax || closed.signal.aborted) throw error;
-        const jittered = pauseMs * (1 + Math.random() * pauseJitter);
-        await pause(clock, Math.max(jittered, retry.afterMs), closed.signal);
-      }
-    }
-  };
-
   return {
     async call(body, read) {
       if (calls >= callsMax) {
@@ -106,7 +77,7 @@ export function createWebhook(options: {
       }
       calls += 1;
       try {
-        return await persist(body, read);
+        return await persist(asking, () => attempt(asking, body, read));
       } finally {
         calls -= 1;
         dropUnused();
@@ -123,22 +94,57 @@ export function createWebhook(options: {
   };
 }
 
+interface Asking {
+  readonly http: HttpClient;
+  readonly path: string;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly closed: AbortSignal;
+  readonly onAttempt?: (attempt: WebhookAttempt) => void;
+}
+
+/** Tries until it succeeds, cannot pass, or has been tried often enough. */
+async function persist<T>({ clock, closed }: Asking, run: () => Promise<T>): Promise<T> {
+  for (let tried = 1, pauseMs = firstPauseMs; ; tried += 1, pauseMs *= pauseFactor) {
+    try {
+      return await run();
+    } catch (error) {
+      const retry = error instanceof AttemptError ? error.retry : undefined;
+      if (retry === undefined || tried === attemptsMax || closed.aborted) throw error;
+      const jittered = pauseMs * (1 + Math.random() * pauseJitter);
+      await pause(clock, Math.max(jittered, retry.afterMs), closed);
+    }
+  }
+}
+
+async function attempt<T>(
+  asking: Asking,
+  body: string,
+  read: (answer: JsonObject) => T,
+): Promise<T> {
+  const { clock, onAttempt } = asking;
+  const startMs = clock.monotonic();
+  let outcome: WebhookOutcome = 'error';
+  try {
+    const value = understood(await post(asking, body), read);
+    outcome = 'success';
+    return value;
+  } catch (error) {
+    if (error instanceof WebhookError) outcome = error.outcome;
+    throw error;
+  } finally {
+    onAttempt?.({ outcome, durationMs: clock.monotonic() - startMs });
+  }
+}
+
 /** What stands behind the address; upstream tells the service how long it waits. */
 function pathOf(server: string, timeoutMs: number): string {
   const root = new URL(server).pathname === '/' ? '/' : '';
   return `${root}?timeout=${printGoDuration(BigInt(Math.round(timeoutMs * 1e6)))}`;
 }
 
-interface Posting {
-  readonly path: string;
-  readonly body: string;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly closed: AbortSignal;
-}
-
-async function post(http: HttpClient, posting: Posting): Promise<Buffer> {
-  const { path, body, timeoutMs, clock, closed } = posting;
+async function post(asking: Asking, body: string): Promise<Buffer> {
+  const { http, path, timeoutMs, clock, closed } = asking;
   const late = new AbortController();
   const timer = clock.after(timeoutMs, () => late.abort());
   try {
