@@ -1,52 +1,246 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, type Loose, startTestServer, type TestServer } from './harness.ts';
+import type { ResourceDef, VersionDef } from '../src/catalogue/resource-def.ts';
+import { convertObject } from '../src/cli/convert.ts';
+import { dialectOf } from '../src/dialect.ts';
+import { builtinKinds } from '../src/kinds/index.ts';
+import { kindsOfAllReleases } from '../src/kinds/older/release.ts';
+import { readOptions } from '../src/server/options.ts';
+import {
+  type Answer,
+  eventually,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from './harness.ts';
 
-const pods = { containers: [{ name: 'main', image: 'example.com/main:1.0' }] };
-const template = { metadata: { labels: { app: 'a' } }, spec: pods };
+const dialect = dialectOf('svc');
+const defs = kindsOfAllReleases(builtinKinds(dialect), dialect);
 
-describe('release 1.15', () => {
+/** The documents' table: the release, group versions, kinds, and where to go from there. */
+const rows: readonly (readonly [number, string, string, string])[] = [
+  [32, 'flowcontrol.apiserver.svc.io/v1beta3', 'FlowSchema PriorityLevelConfiguration', 'v1'],
+  [29, 'flowcontrol.apiserver.svc.io/v1beta2', 'FlowSchema PriorityLevelConfiguration', 'v1beta3'],
+  [27, 'storage.svc.io/v1beta1', 'CSIStorageCapacity', 'v1'],
+  [26, 'flowcontrol.apiserver.svc.io/v1beta1', 'FlowSchema PriorityLevelConfiguration', 'v1beta2'],
+  [26, 'autoscaling/v2beta2', 'HorizontalPodAutoscaler', 'v2'],
+  [25, 'batch/v1beta1', 'CronJob', 'v1'],
+  [25, 'discovery.svc.io/v1beta1', 'EndpointSlice', 'v1'],
+  [25, 'events.svc.io/v1beta1', 'Event', 'v1'],
+  [25, 'autoscaling/v2beta1', 'HorizontalPodAutoscaler', 'v2'],
+  [25, 'policy/v1beta1', 'PodDisruptionBudget', 'v1'],
+  [25, 'policy/v1beta1', 'PodSecurityPolicy', ''],
+  [25, 'node.svc.io/v1beta1', 'RuntimeClass', 'v1'],
+  [
+    22,
+    'admissionregistration.svc.io/v1beta1',
+    'MutatingWebhookConfiguration ValidatingWebhookConfiguration',
+    'v1',
+  ],
+  [22, 'apiextensions.svc.io/v1beta1', 'CustomResourceDefinition', 'v1'],
+  [22, 'apiregistration.svc.io/v1beta1', 'APIService', 'v1'],
+  [22, 'authentication.svc.io/v1beta1', 'TokenReview', 'v1'],
+  [
+    22,
+    'authorization.svc.io/v1beta1',
+    'LocalSubjectAccessReview SelfSubjectAccessReview SubjectAccessReview SelfSubjectRulesReview',
+    'v1',
+  ],
+  [22, 'certificates.svc.io/v1beta1', 'CertificateSigningRequest', 'v1'],
+  [22, 'coordination.svc.io/v1beta1', 'Lease', 'v1'],
+  [22, 'extensions/v1beta1', 'Ingress', 'networking.svc.io/v1'],
+  [22, 'networking.svc.io/v1beta1', 'Ingress IngressClass', 'v1'],
+  [
+    22,
+    'rbac.authorization.svc.io/v1beta1',
+    'ClusterRole ClusterRoleBinding Role RoleBinding',
+    'v1',
+  ],
+  [22, 'scheduling.svc.io/v1beta1', 'PriorityClass', 'v1'],
+  [22, 'storage.svc.io/v1beta1', 'CSIDriver CSINode StorageClass VolumeAttachment', 'v1'],
+  [16, 'extensions/v1beta1', 'NetworkPolicy', 'networking.svc.io/v1'],
+  [16, 'extensions/v1beta1', 'DaemonSet Deployment ReplicaSet', 'apps/v1'],
+  [16, 'apps/v1beta2', 'DaemonSet Deployment StatefulSet ReplicaSet', 'v1'],
+  [16, 'apps/v1beta1', 'Deployment StatefulSet ReplicaSet', 'v1'],
+  [16, 'extensions/v1beta1', 'PodSecurityPolicy', 'policy/v1beta1'],
+];
+
+interface Removed {
+  readonly removed: number;
+  readonly groupVersion: string;
+  readonly kind: string;
+  /** Where the kind lives on in the last release that had this version. */
+  readonly successor: string;
+}
+
+const table: readonly Removed[] = rows.flatMap(([removed, groupVersion, kinds, to]) =>
+  kinds.split(' ').map((kind) => ({
+    removed,
+    groupVersion,
+    kind,
+    successor: to === '' || to.includes('/') ? to : `${groupVersion.split('/')[0]}/${to}`,
+  })),
+);
+
+function entryOf({ groupVersion, kind }: Pick<Removed, 'groupVersion' | 'kind'>): {
+  def: ResourceDef;
+  version: VersionDef;
+} {
+  const [group = '', name] = groupVersion.split('/');
+  const def = defs.find((one) => one.group === group && one.kind === kind);
+  const version = def?.versions.find((one) => one.version === name);
+  if (def === undefined || version === undefined) throw new Error(`no ${groupVersion} ${kind}`);
+  return { def, version };
+}
+
+/** Kinds whose name follows from what they say. */
+const namedByContent = new Set(['CustomResourceDefinition', 'APIService']);
+
+/** The kind's example, in the version. */
+async function exampleIn(removed: Removed, name: string, namespace: string): Promise<Loose> {
+  const { def } = entryOf(removed);
+  const example = structuredClone(def.example?.()) as Loose;
+  if (!namedByContent.has(def.kind)) example.metadata.name = name;
+  if (def.scope === 'Namespaced') {
+    example.metadata.namespace = namespace;
+    for (const member of ['involvedObject', 'regarding']) {
+      if (example[member] !== undefined) example[member].namespace = namespace;
+    }
+  }
+  const bytes = Buffer.from(JSON.stringify(example));
+  const outputVersion = removed.groupVersion;
+  const out = await convertObject(bytes, { dialect, to: 'json', outputVersion });
+  return JSON.parse(out.toString());
+}
+
+function pathOf(at: { groupVersion: string; def: ResourceDef; namespace: string }): string {
+  const within = at.def.scope === 'Namespaced' ? `/namespaces/${at.namespace}` : '';
+  return `/apis/${at.groupVersion}${within}/${at.def.resource}`;
+}
+
+function expectStatus(answer: Answer, status: number): void {
+  expect(answer.status, answer.text.slice(0, 600)).toBe(status);
+}
+
+/** What the server itself goes on to change. */
+function still(object: Loose): Loose {
+  const { resourceVersion: _, managedFields: __, ...metadata } = object.metadata;
+  return { ...object, metadata, status: undefined };
+}
+
+const releases = [...new Set(table.map((one) => one.removed - 1))].sort((a, b) => a - b);
+
+describe.each(releases)('release 1.%i', (minor) => {
   let server: TestServer;
   let namespace: string;
   beforeAll(async () => {
-    server = await startTestServer({ emulatedMinor: 15 });
+    server = await startTestServer({ emulatedMinor: minor });
     namespace = await freshNamespace(server);
   });
   afterAll(() => server.stop());
 
-  const at = (groupVersion: string, resource: string, name = '') =>
-    `/apis/${groupVersion}/namespaces/${namespace}/${resource}${name === '' ? '' : `/${name}`}`;
+  const ofRelease = table.filter((one) => one.removed === minor + 1);
+  const stored = ofRelease.filter((one) => entryOf(one).def.isVirtual !== true);
+  const titled = (list: readonly Removed[]) =>
+    list.map((one) => [`${one.groupVersion} ${one.kind}`, one] as const);
 
-  test('VER-2: a Deployment of extensions takes its selector from its template', async () => {
-    const body = {
-      apiVersion: 'extensions/v1beta1',
-      kind: 'Deployment',
-      metadata: { name: 'old' },
-      spec: { template, rollbackTo: { revision: 3 } },
+  test.each(titled(ofRelease))('VER-2: discovery and OpenAPI have %s', async (_, removed) => {
+    const { def } = entryOf(removed);
+    const { resources } = (await server.get(`/apis/${removed.groupVersion}`)).body;
+    const found = resources.find((one: Loose) => one.name === def.resource);
+    expect(found?.kind).toBe(removed.kind);
+    const document = (await server.get(`/openapi/v3/apis/${removed.groupVersion}`)).body;
+    const paths = Object.keys(document.paths);
+    expect(paths.some((path) => path.endsWith(`/${def.resource}`))).toBe(true);
+  });
+
+  test.each(titled(stored))('VER-2: %s goes there and back', async (_, removed) => {
+    const { def } = entryOf(removed);
+    const name = `there-${removed.groupVersion.replaceAll(/[^a-z0-9]/g, '-')}`;
+    const object = await exampleIn(removed, name, namespace);
+    const collection = pathOf({ ...removed, def, namespace });
+    const made = await server.post(collection, object);
+    expectStatus(made, 201);
+    expect(made.body).toMatchObject({ apiVersion: removed.groupVersion, kind: removed.kind });
+    if (def.kind === 'CustomResourceDefinition') {
+      await eventually(async () => {
+        const { conditions } = (await server.get(`${collection}/${object.metadata.name}`)).body
+          .status;
+        return conditions.length > 1;
+      });
+    }
+    const path = `${collection}/${object.metadata.name}`;
+    const read = (await server.get(path)).body;
+    expect(still(read)).toEqual(still(made.body));
+    const same = await server.put(path, read);
+    expectStatus(same, 200);
+    expect(still(same.body)).toEqual(still(read));
+    const list = (await server.get(collection)).body;
+    expect(list).toMatchObject({ apiVersion: removed.groupVersion, kind: def.listKind });
+    expect(list.items.map((one: Loose) => one.metadata.name)).toContain(object.metadata.name);
+    if (removed.successor !== '') await throughSuccessor(removed, read);
+    expectStatus(await server.remove(path, { propagationPolicy: 'Background' }), 200);
+  });
+
+  /** What is read and written through the successor is the same object. */
+  async function throughSuccessor(removed: Removed, read: Loose): Promise<void> {
+    const { def } = entryOf(removed);
+    const { name } = read.metadata;
+    const path = `${pathOf({ groupVersion: removed.successor, def, namespace })}/${name}`;
+    const current = await server.get(path);
+    expectStatus(current, 200);
+    expect(current.body.apiVersion).toBe(removed.successor);
+    expect(current.body.metadata.uid).toBe(read.metadata.uid);
+    const written = await server.put(path, current.body);
+    expectStatus(written, 200);
+    const old = `${pathOf({ ...removed, def, namespace })}/${name}`;
+    expect(still((await server.get(old)).body)).toEqual(still(read));
+    const patched = await server.patch(old, { metadata: { labels: { old: 'yes' } } }, 'merge');
+    expectStatus(patched, 200);
+    expect((await server.get(path)).body.metadata.labels).toMatchObject({ old: 'yes' });
+    const intent = {
+      apiVersion: removed.groupVersion,
+      kind: removed.kind,
+      metadata: { name, labels: { applied: 'yes' } },
     };
-    const made = await server.post(at('extensions/v1beta1', 'deployments'), body);
-    expect(made.status, made.text).toBe(201);
-    expect(made.warnings).toEqual([
-      'extensions/v1beta1 Deployment is deprecated in v1.8+, unavailable in v1.16+; use apps/v1 Deployment',
-    ]);
-    expect(made.body).toMatchObject({
-      apiVersion: 'extensions/v1beta1',
-      metadata: { labels: { app: 'a' } },
-      spec: {
-        selector: { matchLabels: { app: 'a' } },
-        progressDeadlineSeconds: 2147483647,
-        revisionHistoryLimit: 2147483647,
-        strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } },
-        rollbackTo: { revision: 3 },
-      },
-    });
-    const current = (await server.get(at('apps/v1', 'deployments', 'old'))).body;
-    expect(current).toMatchObject({
-      apiVersion: 'apps/v1',
-      metadata: { annotations: { 'deprecated.deployment.rollback.to': '3' } },
-      spec: { selector: { matchLabels: { app: 'a' } } },
-    });
-    expect(current.spec.rollbackTo).toBeUndefined();
-    const managers = current.metadata.managedFields.map((one: Loose) => one.apiVersion);
-    expect(managers).toEqual(['extensions/v1beta1']);
+    const applied = await server.patch(`${old}?fieldManager=old`, intent, 'apply');
+    expectStatus(applied, 200);
+    const managers = applied.body.metadata.managedFields;
+    const own = managers.find((one: Loose) => one.manager === 'old');
+    expect(own).toMatchObject({ apiVersion: removed.groupVersion, operation: 'Apply' });
+  }
+});
+
+test.each(table.map((one) => [`${one.groupVersion} ${one.kind}`, one] as const))(
+  'VER-2: the current release has no %s',
+  (_, removed) => {
+    const { version } = entryOf(removed);
+    expect(version.served).toBe(false);
+    expect(version.removedRelease).toBe(`1.${removed.removed}`);
+  },
+);
+
+describe('VER-2: --emulated-version', () => {
+  const minorOf = (...args: string[]) => {
+    const outcome = readOptions(args.map((arg) => `--emulated-version=${arg}`));
+    if (outcome.kind !== 'options') throw new Error(outcome.kind);
+    return outcome.options.config.emulatedMinor;
+  };
+
+  test('names a release, for the one component there is', () => {
+    expect(minorOf('1.21')).toBe(21);
+    expect(minorOf('kube=1.15')).toBe(15);
+    expect(minorOf()).toBe(undefined);
+  });
+
+  test.each([
+    ['1.14', 'emulation version 1.14 is not between [1.15, 1.32.0]'],
+    ['1.33', 'emulation version 1.33 is not between [1.15, 1.32.0]'],
+    ['other=1.31', 'component not registered: other'],
+    ['1.31.2', 'patch version not allowed, got: 1.31.2'],
+    ['now', 'could not parse "now" as version'],
+    ['1.30,kube=1.31', 'duplicate version flag, kube=1.30 and kube=1.31'],
+  ])('VER-2: %s is refused', (value, message) => {
+    expect(() => minorOf(value)).toThrow(message);
   });
 });

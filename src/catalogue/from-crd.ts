@@ -102,7 +102,7 @@ function versionOf(
   parts: { version: CrdVersion; names: CrdNames; deps: CustomKindDeps },
 ): CustomVersionDef & { readonly apiVersion: string } {
   const { version, names, deps } = parts;
-  const schema = versionSchema(version);
+  const schema = versionSchema(crd, version);
   const scale = version.subresources?.scale;
   const warning = deprecationWarning(crd, version, names);
   return {
@@ -121,10 +121,31 @@ function versionOf(
 /**
  * A definition without a schema keeps everything (none is accepted any more, but old ones stay).
  */
-function versionSchema(version: CrdVersion): Schema {
+function versionSchema(crd: Crd, version: CrdVersion): Schema {
   const props = version.schema?.openAPIV3Schema;
   if (props === undefined) return { type: 'object', preserveUnknownFields: true };
-  return schemaFromOpenApi(props);
+  const schema = schemaFromOpenApi(props);
+  return crd.spec.preserveUnknownFields === true ? unpruned(schema) : schema;
+}
+
+/** The schema of a definition from before pruning: what it does not name is kept everywhere. */
+function unpruned(schema: Schema): Schema {
+  const { items, additionalProperties, properties } = schema;
+  return {
+    ...schema,
+    preserveUnknownFields: true,
+    ...(items === undefined ? {} : { items: unpruned(items) }),
+    ...(additionalProperties === undefined
+      ? {}
+      : { additionalProperties: unpruned(additionalProperties) }),
+    ...(properties === undefined
+      ? {}
+      : {
+          properties: new Map(
+            [...properties].map(([name, one]) => [name, { ...one, schema: unpruned(one.schema) }]),
+          ),
+        }),
+  };
 }
 
 function rulesOf(

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import { decodeCbor } from '../codec/cbor/decode.ts';
 import { encodeCbor } from '../codec/cbor/encode.ts';
 import { decodeJson } from '../codec/json.ts';
@@ -10,10 +9,8 @@ import type { Dialect } from '../dialect.ts';
 import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { maxDepth } from '../engines/schema/depth.ts';
 import type { Schema } from '../engines/schema/schema.ts';
-import { builtinKinds } from '../kinds/index.ts';
 import { schemaOfKind } from '../kinds/kind-schema.ts';
-import { type ApiObject, parseApiVersion } from '../meta/types.ts';
-import { asApiObject, fromStorage, toStorage } from '../registry/object-codec.ts';
+import { inVersion, knownKind, UnsuitableVersionError } from './convert-version.ts';
 import { printJson } from './pretty-json.ts';
 import { sortMaps } from './sorted-maps.ts';
 
@@ -26,7 +23,7 @@ export interface ConvertOptions {
   /** Form of the input; guessed from its first bytes when absent. */
   readonly from?: ConvertForm;
   readonly to: ConvertForm;
-  /** apiVersion to bring the object to; another version of its own group. */
+  /** apiVersion to bring the object to; another of the versions its kind has or had. */
   readonly outputVersion?: string;
 }
 
@@ -48,7 +45,7 @@ export async function convertObject(bytes: Buffer, options: ConvertOptions): Pro
   const { dialect, to, outputVersion } = options;
   const from = options.from ?? guessForm(bytes);
   const given = await read(bytes, { form: from, dialect });
-  const object = outputVersion === undefined ? given : inVersion(given, { dialect, outputVersion });
+  const object = outputVersion === undefined ? given : converted(given, { dialect, outputVersion });
   try {
     return write(object, { form: to, dialect });
   } catch (error) {
@@ -78,7 +75,7 @@ async function read(
   try {
     const value = await decodeAs(bytes, at);
     if (!isObject(value)) throw new ConvertError(`the input is no object but ${whatIs(value)}`);
-    const schema = schemaOfKind(at.dialect, typeOf(value)) ?? builtinSchema(at.dialect, value);
+    const schema = schemaFor(at.dialect, typeOf(value));
     if (schema === undefined) return value;
     return { ...typeOf(value), ...decodeTyped(schema)(value) };
   } catch (error) {
@@ -97,21 +94,6 @@ async function decodeAs(
   const { apiVersion, kind, raw } = openEnvelope(bytes);
   const schema = protobufSchema(dialect, { apiVersion, kind });
   return { ...decodeMessage(schema, raw), apiVersion, kind };
-}
-
-/** The schema of a built-in kind without a table of numbers, which has no protobuf form. */
-function builtinSchema(dialect: Dialect, object: JsonObject): Schema | undefined {
-  const { apiVersion, kind } = typeOf(object);
-  return versionOf(...builtinOf(dialect, { apiVersion, kind }))?.schema;
-}
-
-function builtinOf(
-  dialect: Dialect,
-  { apiVersion, kind }: ObjectType,
-): [ResourceDef | undefined, string | undefined] {
-  const type = parseApiVersion(apiVersion);
-  const def = builtinKinds(dialect).find((one) => one.group === type?.group && one.kind === kind);
-  return [def, type?.version];
 }
 
 function whatIs(value: JsonValue): string {
@@ -152,51 +134,41 @@ function write(object: JsonObject, at: { form: ConvertForm; dialect: Dialect }):
     case 'protobuf':
       return encodeEnvelope(protobufSchema(at.dialect, type), object);
     case 'json': {
-      const schema = schemaOfKind(at.dialect, type) ?? builtinSchema(at.dialect, object);
+      const schema = schemaFor(at.dialect, type);
       const { apiVersion, kind, ...rest } = sortMaps(object, schema) as JsonObject;
       return Buffer.from(printJson({ kind, apiVersion, ...rest }));
     }
   }
 }
 
-/** Brings an object, or each item of a list, to another version of its group. */
-function inVersion(
+/** The schema of a built-in kind of any release. */
+function schemaFor(dialect: Dialect, type: ObjectType): Schema | undefined {
+  return schemaOfKind(dialect, type) ?? knownKind(dialect, type)?.version.schema;
+}
+
+/** Brings an object, or each item of a list, to another version. */
+function converted(
   object: JsonObject,
   at: { dialect: Dialect; outputVersion: string },
 ): JsonObject {
-  const { apiVersion, kind } = typeOf(object);
-  if (apiVersion === at.outputVersion) return object;
-  const wanted = parseApiVersion(at.outputVersion);
-  const given = parseApiVersion(apiVersion);
-  const [def, version] = builtinOf(at.dialect, { apiVersion, kind });
-  const source = versionOf(def, version);
-  const target = given?.group === wanted?.group ? versionOf(def, wanted?.version) : undefined;
-  if (def === undefined || source === undefined || target === undefined) {
-    const [to, from] = [at.outputVersion, apiVersion].map((one) => JSON.stringify(one));
-    throw new ConvertError(`${kind} in version ${from} cannot be converted to version ${to}`);
+  const { dialect, outputVersion } = at;
+  const type = typeOf(object);
+  if (type.kind.endsWith('List') && Array.isArray(object['items'])) {
+    const items = object['items'].filter(isObject).map((item) => converted(item, at));
+    return { apiVersion: 'v1', kind: 'List', metadata: {}, items };
   }
-  return converted(asApiObject(object), { def, source, target });
-}
-
-function versionOf(
-  def: ResourceDef | undefined,
-  version: string | undefined,
-): VersionDef | undefined {
-  return def?.versions.find((one) => one.version === version);
-}
-
-function converted(
-  object: ApiObject,
-  { def, source, target }: { def: ResourceDef; source: VersionDef; target: VersionDef },
-): JsonObject {
+  if (type.apiVersion === outputVersion) return object;
+  const from = knownKind(dialect, type);
   try {
-    source.defaults?.(object);
-    const result = fromStorage(def, target, toStorage(def, source, object));
-    return { ...typeOf(result), ...decodeTyped(target.schema)(result) };
+    if (from !== undefined) return inVersion(object, { dialect, from, outputVersion });
   } catch (error) {
-    if (error instanceof ConvertError) throw error;
-    throw new ConvertError(`the object cannot be converted: ${messageOf(error)}`);
+    const isUnsuitable = error instanceof UnsuitableVersionError;
+    if (!isUnsuitable) {
+      throw new ConvertError(`the object cannot be converted: ${messageOf(error)}`);
+    }
   }
+  const [to, given] = [outputVersion, type.apiVersion].map((one) => JSON.stringify(one));
+  throw new ConvertError(`${type.kind} in version ${given} cannot be converted to version ${to}`);
 }
 
 function messageOf(error: unknown): string {

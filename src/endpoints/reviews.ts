@@ -11,6 +11,7 @@ import { type FieldError, invalid, required } from '../meta/field-error.ts';
 import { badRequest, invalidObject } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
+import { asApiObject, fromStorage, toStorage } from '../registry/object-codec.ts';
 import { checkPathAgreement } from '../registry/object-meta.ts';
 import { groupKindOf } from '../registry/registry.ts';
 import type { WriteOptions } from '../request/options.ts';
@@ -37,7 +38,10 @@ export async function reviewEndpoint(call: ApiCall, options: WriteOptions): Prom
   const body = await decodeBody(call);
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   checkPathAgreement(call.target, object);
-  await sendValue(call, { status: 201, value: await review(call, object) });
+  const { version } = call.target;
+  const answer = await review(call, toStorage(def, version, object));
+  const value = fromStorage(def, version, asApiObject(answer));
+  await sendValue(call, { status: 201, value });
 }
 
 async function accessReview(

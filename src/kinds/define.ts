@@ -9,7 +9,7 @@ import {
 } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { apiVersionOf } from '../meta/types.ts';
-import { groupStems } from './gen/index.ts';
+import { groupStems } from './facts.ts';
 import { currentMinor, lifeMembers, lifeOf } from './life.ts';
 import { schemaOf } from './schema-of.ts';
 import { withGeneration, withStatus } from './with-status.ts';

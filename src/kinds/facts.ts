@@ -1,4 +1,8 @@
-import { factsByGroup } from './gen/index.ts';
+import { factsByHand, stemsByHand } from './facts-by-hand.ts';
+import { factsByGroup, groupStems as generatedStems } from './gen/index.ts';
+
+/** Group name without the vendor suffix, by the directory of its facts. */
+export const groupStems: Readonly<Record<string, string>> = { ...generatedStems, ...stemsByHand };
 
 /** One field of a built-in type, as the generated tables tell it. */
 export interface FieldFacts {
@@ -52,8 +56,10 @@ export function versionFacts(groupVersion: string): VersionFacts | undefined {
   const [group = '', version = ''] = groupVersion.split('.');
   let versions = parsedGroups.get(group);
   if (versions === undefined) {
-    const text = Object.hasOwn(factsByGroup, group) ? factsByGroup[group] : undefined;
-    versions = parseGroup(group, text ?? '');
+    const texts = [factsByGroup, factsByHand].map((table) =>
+      Object.hasOwn(table, group) ? (table[group] ?? '') : '',
+    );
+    versions = parseGroup(group, texts);
     parsedGroups.set(group, versions);
   }
   return versions.get(version);
@@ -72,14 +78,16 @@ export function splitTypeName(typeName: string): { groupVersion: string; name: s
 }
 
 /** Cuts a table into versions; its format is described in scripts/facts/generate.mjs. */
-function parseGroup(group: string, text: string): ReadonlyMap<string, VersionFacts> {
-  const versions = new Map<string, VersionFacts>();
-  for (const part of text.split('\n@').slice(1)) {
-    const [head = '', ...blocks] = part.split('\n#');
+function parseGroup(group: string, texts: readonly string[]): ReadonlyMap<string, VersionFacts> {
+  const parts = new Map<string, { own: string; named: string[]; blocks: string[] }>();
+  for (const text of texts.flatMap((one) => one.split('\n@').slice(1))) {
+    const [head = '', ...blocks] = text.split('\n#');
     const [version = '', ...named] = head.split('\n');
-    versions.set(version, versionOf({ own: `${group}.${version}`, named, blocks }));
+    const known = parts.get(version);
+    known?.blocks.push(...blocks);
+    if (known === undefined) parts.set(version, { own: `${group}.${version}`, named, blocks });
   }
-  return versions;
+  return new Map([...parts].map(([version, part]) => [version, versionOf(part)]));
 }
 
 /** Structs stay text until asked for: a start needs few of them. */

@@ -8,6 +8,7 @@ import {
   type CrdOptions,
   customResourceDefinition,
 } from './apiextensions/custom-resource-definition.ts';
+import { apiService } from './apiregistration/api-service.ts';
 import { controllerRevision } from './apps/controller-revision.ts';
 import { daemonSet } from './apps/daemon-set.ts';
 import { deployment } from './apps/deployment.ts';
@@ -63,6 +64,7 @@ import { volumeAttachment } from './storage/volume-attachment.ts';
 
 const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   customResourceDefinition,
+  apiService,
   configMap,
   endpoints,
   coreEvent,

@@ -1,8 +1,7 @@
 import type { Dialect } from '../dialect.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import { parseApiVersion } from '../meta/types.ts';
-import { structFacts } from './facts.ts';
-import { groupStems } from './gen/index.ts';
+import { groupStems, structFacts } from './facts.ts';
 import { schemaOf } from './schema-of.ts';
 
 const directories = new WeakMap<Dialect, ReadonlyMap<string, string>>();

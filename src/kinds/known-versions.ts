@@ -1,6 +1,5 @@
 import type { Dialect } from '../dialect.ts';
-import { versionFacts } from './facts.ts';
-import { groupStems } from './gen/index.ts';
+import { groupStems, versionFacts } from './facts.ts';
 
 /** Whether the release has a group of this name, served here or not. */
 export function isKnownGroup(dialect: Dialect, group: string): boolean {

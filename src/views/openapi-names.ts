@@ -1,5 +1,5 @@
 import type { Dialect } from '../dialect.ts';
-import { groupStems } from '../kinds/gen/index.ts';
+import { groupStems } from '../kinds/facts.ts';
 
 /** Packages of types that do not stand below `api.<group>`. */
 const packages: readonly (readonly [start: string, place: string])[] = [

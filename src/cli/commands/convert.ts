@@ -1,52 +1,89 @@
+import type { JsonObject } from '../../base/json.ts';
+import { toYaml } from '../../client/yaml.ts';
 import { dialectNames, dialectOf } from '../../dialect.ts';
+import { decodeTyped } from '../../engines/schema/decode-typed.ts';
+import { DecodeError } from '../../engines/schema/depth.ts';
+import { parseApiVersion } from '../../meta/types.ts';
 import type { Command } from '../command.ts';
-import { convertObject } from '../convert.ts';
+import { inVersion, knownKind, UnsuitableVersionError } from '../convert-version.ts';
 import { CliError } from '../io.ts';
-import { loadManifests, manifestFlags } from '../manifests.ts';
+import { loadManifests, type Manifest, manifestFlags } from '../manifests.ts';
+import { outputFlags, printerOf } from '../output.ts';
 import type { Session } from '../session.ts';
 
+/** What the files say to convert, and to which version. */
+interface Conversion {
+  readonly session: Session;
+  readonly outputVersion: string | undefined;
+}
+
+/**
+ * `convert` (VER-8): objects of files in another version, or in the newest, without a server. One
+ * object alone is written as it is; several, and what a folder or standard input holds, as a list.
+ */
 export const convertCommand: Command = {
   name: 'convert',
   summary: 'Write objects from files in another version',
   usage: '-f FILENAME',
   flags: [
     ...manifestFlags,
-    { name: 'output-version', type: 'text', help: 'apiVersion to write, of the same group' },
-    { name: 'output', short: 'o', type: 'text', help: 'yaml (default) or json' },
+    {
+      name: 'output-version',
+      type: 'text',
+      help: "apiVersion to write, as 'apps/v1'; the newest of each kind when empty",
+    },
+    ...outputFlags,
   ],
   async run(session) {
-    const to = session.flags.text('output') ?? 'yaml';
-    if (to !== 'yaml' && to !== 'json') throw new CliError("--output must be 'yaml' or 'json'");
-    const outputVersion = session.flags.text('output-version');
-    const texts: string[] = [];
-    for (const { object } of await loadManifests(session)) {
-      const bytes = Buffer.from(JSON.stringify(object));
-      texts.push(await converted(bytes, { to, outputVersion }));
+    const print = printerOf(session) ?? toYaml;
+    const outputVersion = session.flags.text('output-version') || undefined;
+    if (outputVersion !== undefined && parseApiVersion(outputVersion) === undefined) {
+      throw new CliError(`unexpected GroupVersion string: ${outputVersion}`);
     }
-    print(session, texts, to);
+    const manifests = await loadManifests(session);
+    const objects = manifests.flatMap((one) => converted(one, { session, outputVersion }));
+    const [only] = objects;
+    const isSingle = objects.length === 1 && impliesOne(session, manifests);
+    const list: JsonObject = { kind: 'List', apiVersion: 'v1', metadata: {}, items: objects };
+    session.io.out(print(isSingle && only !== undefined ? only : list));
     return 0;
   },
 };
 
-/** Files are of one dialect or the other: the one whose group the object names is taken. */
-async function converted(
-  bytes: Buffer,
-  options: { to: 'yaml' | 'json'; outputVersion: string | undefined },
-): Promise<string> {
-  const { to, outputVersion } = options;
-  const version = outputVersion === undefined ? {} : { outputVersion };
-  let failure: unknown;
-  for (const name of dialectNames) {
-    try {
-      const out = await convertObject(bytes, { dialect: dialectOf(name), to, ...version });
-      return out.toString();
-    } catch (error) {
-      failure ??= error;
-    }
-  }
-  throw failure;
+/** A single file, and not standard input, is taken for the single object in it. */
+function impliesOne(session: Session, manifests: readonly Manifest[]): boolean {
+  const names = session.flags.list('filename').flatMap((one) => one.split(','));
+  const sources = new Set(manifests.map(({ source }) => source));
+  return names.length === 1 && names[0] !== '-' && sources.size === 1;
 }
 
-function print(session: Session, texts: readonly string[], to: 'yaml' | 'json'): void {
-  session.io.out(to === 'yaml' ? texts.join('---\n') : texts.map((text) => `${text}\n`).join(''));
+/** The object in the version; none, with a word to the user, when its kind has no such version. */
+function converted({ object, source }: Manifest, at: Conversion): JsonObject[] {
+  const type = { apiVersion: String(object.apiVersion), kind: String(object.kind) };
+  for (const name of dialectNames) {
+    const dialect = dialectOf(name);
+    const from = knownKind(dialect, type);
+    if (from === undefined) continue;
+    const { outputVersion } = at;
+    try {
+      const typed = { ...type, ...decodeTyped(from.version.schema)(object) };
+      const version = outputVersion === undefined ? {} : { outputVersion };
+      const { kind, ...rest } = inVersion(typed, { dialect, from, ...version });
+      return [{ kind, ...rest }];
+    } catch (error) {
+      if (error instanceof UnsuitableVersionError) {
+        at.session.io.err(`${error.message}\n`);
+        return [];
+      }
+      if (!(error instanceof DecodeError)) throw error;
+      throw new CliError(`unable to decode ${JSON.stringify(source)}: ${error.message}`);
+    }
+  }
+  // Kinds that nothing is known of have one version: the one they are written in.
+  if (at.outputVersion !== undefined) return [object];
+  const { kind, apiVersion } = type;
+  throw new CliError(
+    `unable to decode ${JSON.stringify(source)}: no kind ${JSON.stringify(kind)} is registered ` +
+      `for version ${JSON.stringify(apiVersion)} in scheme "builtin"`,
+  );
 }

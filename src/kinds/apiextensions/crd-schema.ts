@@ -1,6 +1,38 @@
 import type { Property, Schema } from '../../engines/schema/schema.ts';
 import { schemaOf } from '../schema-of.ts';
 
+/** The versions of the types. */
+export type CrdVersionName = 'v1' | 'v1beta1';
+
+/** Types that were others in v1beta1. */
+const earlierTable = `
+CustomResourceDefinitionSpec
+group 1 string
+version? 2 string
+names 3 CustomResourceDefinitionNames
+scope 4 string
+validation? 5 *CustomResourceValidation
+subresources? 6 *CustomResourceSubresources
+versions? 7 []CustomResourceDefinitionVersion
+additionalPrinterColumns? 8 []CustomResourceColumnDefinition
+selectableFields? 11 []SelectableField
+conversion? 9 *CustomResourceConversion
+preserveUnknownFields? 10 *bool
+
+CustomResourceConversion
+strategy 1 string
+webhookClientConfig? 2 *WebhookClientConfig
+conversionReviewVersions? 3 []string
+
+CustomResourceColumnDefinition
+name 1 string
+type 2 string
+format? 3 string
+description? 4 string
+priority? 5 int32
+JSONPath 6 string
+`;
+
 /**
  * The types of apiextensions v1, whose package is not among the generated facts. Lines as
  * `name number type`; `?` is omitempty, `*` a pointer, `[]` a list, `{}` a map; at the end a list's
@@ -154,78 +186,96 @@ description? 1 string
 url? 2 string
 `;
 
-const typePrefix = 'apiextensions.v1.';
+const prefixOf = (version: CrdVersionName) => `apiextensions.${version}.`;
 const text: Schema = { type: 'string', typed: true };
-const props = (): Schema => structOf('JSONSchemaProps');
 const opaque = { typed: true, preserveUnknownFields: true, mapType: 'atomic' } as const;
 
 /** Types that are no structs. */
-const leaves: Readonly<Record<string, Schema>> = {
-  string: text,
-  bool: { type: 'boolean', typed: true },
-  int32: { type: 'integer', format: 'int32', typed: true },
-  int64: { type: 'integer', format: 'int64', typed: true },
-  float64: { type: 'number', format: 'double', typed: true },
-  bytes: { type: 'string', format: 'byte', typed: true },
-  time: { type: 'string', format: 'date-time', nullable: true, typed: true },
-  JSON: { ...opaque, typeName: `${typePrefix}JSON` },
-  JSONSchemaPropsOrArray: {
-    ...opaque,
-    typeName: `${typePrefix}JSONSchemaPropsOrArray`,
-    alternatives: {
-      object: { resolve: props },
-      list: { type: 'array', typed: true, items: { resolve: props } },
+function leavesOf(version: CrdVersionName): Readonly<Record<string, Schema>> {
+  const typePrefix = prefixOf(version);
+  const props = (): Schema => structOf('JSONSchemaProps', version);
+  return {
+    string: text,
+    bool: { type: 'boolean', typed: true },
+    int32: { type: 'integer', format: 'int32', typed: true },
+    int64: { type: 'integer', format: 'int64', typed: true },
+    float64: { type: 'number', format: 'double', typed: true },
+    bytes: { type: 'string', format: 'byte', typed: true },
+    time: { type: 'string', format: 'date-time', nullable: true, typed: true },
+    JSON: { ...opaque, typeName: `${typePrefix}JSON` },
+    JSONSchemaPropsOrArray: {
+      ...opaque,
+      typeName: `${typePrefix}JSONSchemaPropsOrArray`,
+      alternatives: {
+        object: { resolve: props },
+        list: { type: 'array', typed: true, items: { resolve: props } },
+      },
     },
-  },
-  JSONSchemaPropsOrBool: {
-    ...opaque,
-    typeName: `${typePrefix}JSONSchemaPropsOrBool`,
-    alternatives: {
-      object: { resolve: props },
-      boolean: true,
-      otherwise: 'boolean or JSON schema expected',
+    JSONSchemaPropsOrBool: {
+      ...opaque,
+      typeName: `${typePrefix}JSONSchemaPropsOrBool`,
+      alternatives: {
+        object: { resolve: props },
+        boolean: true,
+        otherwise: 'boolean or JSON schema expected',
+      },
     },
-  },
-  JSONSchemaPropsOrStringArray: {
-    ...opaque,
-    typeName: `${typePrefix}JSONSchemaPropsOrStringArray`,
-    alternatives: {
-      object: { resolve: props },
-      list: { type: 'array', typed: true, items: text },
+    JSONSchemaPropsOrStringArray: {
+      ...opaque,
+      typeName: `${typePrefix}JSONSchemaPropsOrStringArray`,
+      alternatives: {
+        object: { resolve: props },
+        list: { type: 'array', typed: true, items: text },
+      },
     },
-  },
-};
-
-const built = new Map<string, Schema>();
-let lines: ReadonlyMap<string, readonly string[]> | undefined;
-
-function structOf(name: string): Schema {
-  const known = built.get(name);
-  if (known !== undefined) return known;
-  lines ??= new Map(
-    table
-      .trim()
-      .split('\n\n')
-      .map((block) => {
-        const [head = '', ...fields] = block.split('\n');
-        return [head, fields];
-      }),
-  );
-  const properties = new Map<string, Property>();
-  for (const line of lines.get(name) ?? []) addField(properties, line);
-  const schema: Schema = {
-    type: 'object',
-    typed: true,
-    typeName: `${typePrefix}${name}`,
-    properties,
   };
-  built.set(name, schema);
+}
+
+/** Types as built so far, by their full names, and what they are built from, by version. */
+const built = new Map<string, Schema>();
+const sources = new Map<CrdVersionName, Source>();
+
+interface Source {
+  readonly lines: ReadonlyMap<string, readonly string[]>;
+  readonly leaves: Readonly<Record<string, Schema>>;
+}
+
+function sourceOf(version: CrdVersionName): Source {
+  let source = sources.get(version);
+  if (source === undefined) {
+    const texts = version === 'v1' ? [table] : [table, earlierTable];
+    const blocks = texts.flatMap((one) => one.trim().split('\n\n'));
+    const lines = blocks.map((block): [string, readonly string[]] => {
+      const [head = '', ...fields] = block.split('\n');
+      return [head, fields];
+    });
+    source = { lines: new Map(lines), leaves: leavesOf(version) };
+    sources.set(version, source);
+  }
+  return source;
+}
+
+function structOf(name: string, version: CrdVersionName): Schema {
+  const typeName = `${prefixOf(version)}${name}`;
+  const known = built.get(typeName);
+  if (known !== undefined) return known;
+  const properties = new Map<string, Property>();
+  const source = sourceOf(version);
+  for (const line of source.lines.get(name) ?? []) {
+    addField(properties, line, (type) => typeOf(type, version));
+  }
+  const schema: Schema = { type: 'object', typed: true, typeName, properties };
+  built.set(typeName, schema);
   return schema;
 }
 
-function addField(properties: Map<string, Property>, line: string): void {
+function addField(
+  properties: Map<string, Property>,
+  line: string,
+  schemaFor: (type: string) => Schema,
+): void {
   const [name = '', number = '', type = '', key] = line.split(' ');
-  const schema = typeOf(type.replace('*', ''));
+  const schema = schemaFor(type.replace('*', ''));
   properties.set(name.replace('?', ''), {
     schema: key === undefined ? schema : { ...schema, listType: 'map', listMapKeys: [key] },
     number: Number(number),
@@ -234,27 +284,30 @@ function addField(properties: Map<string, Property>, line: string): void {
   });
 }
 
-function typeOf(type: string): Schema {
+function typeOf(type: string, version: CrdVersionName): Schema {
   if (type.startsWith('[]')) {
-    return { type: 'array', typed: true, items: typeOf(type.slice(2)), listType: 'atomic' };
+    const items = typeOf(type.slice(2), version);
+    return { type: 'array', typed: true, items, listType: 'atomic' };
   }
   if (type.startsWith('{}')) {
-    return { type: 'object', typed: true, additionalProperties: typeOf(type.slice(2)) };
+    const additionalProperties = typeOf(type.slice(2), version);
+    return { type: 'object', typed: true, additionalProperties };
   }
   if (type === 'ObjectMeta') return { resolve: () => schemaOf('meta.v1.ObjectMeta') };
-  return leaves[type] ?? { resolve: () => structOf(type) };
+  return sourceOf(version).leaves[type] ?? { resolve: () => structOf(type, version) };
 }
 
-/** The typed schema of CustomResourceDefinition (v1). */
-export function crdSchema(): Schema {
-  const known = built.get('');
+/** The typed schema of CustomResourceDefinition. */
+export function crdSchema(version: CrdVersionName = 'v1'): Schema {
+  const key = `${version} `;
+  const known = built.get(key);
   if (known !== undefined) return known;
-  const bare = structOf('CustomResourceDefinition');
+  const bare = structOf('CustomResourceDefinition', version);
   const typeMeta: [string, Property][] = ['apiVersion', 'kind'].map((name) => [
     name,
     { schema: text, omitEmpty: true },
   ]);
   const schema = { ...bare, properties: new Map([...typeMeta, ...(bare.properties ?? [])]) };
-  built.set('', schema);
+  built.set(key, schema);
   return schema;
 }

@@ -8,6 +8,7 @@ import { countColumn } from '../apps/workload.ts';
 import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { fromFirstVersion, toFirstVersion } from './kept-in-annotations.ts';
 
 /** The metric there is when nothing is said. */
 const standardMetric = (): JsonObject => ({
@@ -57,48 +58,6 @@ function validate(object: JsonObject): FieldError[] {
   return errors;
 }
 
-/** `autoscaling/v1` knows a single target; other metrics travel in annotations upstream. */
-function cpuMetric(list: readonly JsonObject[]): JsonObject | undefined {
-  return list.find(
-    (one) => one['type'] === 'Resource' && textAt(one, 'resource', 'name') === 'cpu',
-  );
-}
-
-function toOld(object: ApiObject): ApiObject {
-  const spec = ensure(object, 'spec');
-  const cpu = cpuMetric(objectsAt(spec, 'metrics'));
-  const target = at(cpu, 'resource', 'target', 'averageUtilization');
-  delete spec['metrics'];
-  delete spec['behavior'];
-  if (target !== undefined) spec['targetCPUUtilizationPercentage'] = target;
-  const status = ensure(object, 'status');
-  const current = cpuMetric(objectsAt(status, 'currentMetrics'));
-  const used = at(current, 'resource', 'current', 'averageUtilization');
-  delete status['currentMetrics'];
-  delete status['conditions'];
-  if (used !== undefined) status['currentCPUUtilizationPercentage'] = used;
-  return object;
-}
-
-function fromOld(object: ApiObject): ApiObject {
-  const spec = ensure(object, 'spec');
-  const target = at(spec, 'targetCPUUtilizationPercentage');
-  delete spec['targetCPUUtilizationPercentage'];
-  if (target !== undefined) {
-    const resource = { name: 'cpu', target: { type: 'Utilization', averageUtilization: target } };
-    spec['metrics'] = [{ type: 'Resource', resource }];
-  }
-  const status = ensure(object, 'status');
-  const used = at(status, 'currentCPUUtilizationPercentage');
-  delete status['currentCPUUtilizationPercentage'];
-  if (used !== undefined) {
-    const resource = { name: 'cpu', current: { averageUtilization: used, averageValue: '0' } };
-    status['currentMetrics'] = [{ type: 'Resource', resource }];
-  }
-  fillDefaults(object);
-  return object;
-}
-
 function reference(object: JsonObject): string {
   const ref = objectAt(object, 'spec', 'scaleTargetRef');
   return `${textAt(ref, 'kind')}/${textAt(ref, 'name')}`;
@@ -132,6 +91,11 @@ function targetsOf(object: JsonObject): string {
 
 /** HorizontalPodAutoscaler: scales by metrics. */
 export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
+  const toStorage = (object: ApiObject): ApiObject => {
+    fromFirstVersion(object, dialect);
+    fillDefaults(object);
+    return object;
+  };
   return defineKind({
     dialect,
     facts: 'autoscaling',
@@ -145,9 +109,9 @@ export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: (object) => fill(ensure(object, 'spec'), { minReplicas: 1 }),
-        toStorage: fromOld,
-        fromStorage: toOld,
-        columns: columns((object) => targetsOf(fromOld(structuredClone(object) as ApiObject))),
+        toStorage,
+        fromStorage: (object) => toFirstVersion(object, dialect),
+        columns: columns((object) => targetsOf(toStorage(structuredClone(object) as ApiObject))),
       },
     ],
     strategy: {

@@ -75,3 +75,54 @@ function elements(bytes: Buffer): DerElement[] {
   }
   return found;
 }
+
+/** What a request wants a certificate to say. */
+export interface RequestedNames {
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  /** Names of hosts, addresses and the like, which only a server's certificate has. */
+  readonly hasAlternatives: boolean;
+}
+
+const commonNameOid = '550403';
+const organizationOid = '55040a';
+/** The extensions a request asks for, and that of alternative names among them. */
+const extensionRequestOid = '2a864886f70d01090e';
+const alternativeNamesOid = '551d11';
+
+/** The subject of a PEM request; undefined when it is none. */
+export function requestedNames(pem: Buffer): RequestedNames | undefined {
+  const der = pemBlock(pem.toString('latin1'));
+  if (der === undefined) return undefined;
+  try {
+    const [outer] = elements(der);
+    const [info] = elements(outer!.content);
+    const [, subject, , attributes] = elements(info!.content);
+    const parts = elements(subject!.content)
+      .flatMap((set) => elements(set.content))
+      .map((pair) => elements(pair.content));
+    const values = (oid: string) =>
+      parts
+        .filter(([name]) => name?.content.toString('hex') === oid)
+        .map(([, value]) => value?.content.toString('utf8') ?? '');
+    return {
+      commonName: values(commonNameOid).at(-1) ?? '',
+      organizations: values(organizationOid),
+      hasAlternatives: asksForAlternatives(attributes),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+function asksForAlternatives(attributes: DerElement | undefined): boolean {
+  if (attributes === undefined) return false;
+  const requests = elements(attributes.content)
+    .map((attribute) => elements(attribute.content))
+    .filter(([name]) => name?.content.toString('hex') === extensionRequestOid);
+  const extensions = requests
+    .flatMap(([, set]) => (set === undefined ? [] : elements(set.content)))
+    .flatMap((list) => elements(list.content))
+    .map((extension) => elements(extension.content)[0]?.content.toString('hex'));
+  return extensions.includes(alternativeNamesOid);
+}

@@ -11,7 +11,10 @@ export interface OlderVersion
     VersionDef,
     'toStorage' | 'fromStorage' | 'columns' | 'isOnByDefault' | 'defaultPropagation'
   > {
-  /** Directory of the group's facts: `extensions`, `apps`. Another group than the kind's own is one more view of the same objects. */
+  /**
+   * Directory of the group's facts: `extensions`, `apps`. Another group than the kind's own is one
+   * more view of the same objects.
+   */
   readonly facts: string;
   readonly version: string;
   /** Name of the type, when it is not the kind in this version. */

@@ -9,7 +9,7 @@ import type {
 import type { Dialect } from '../../dialect.ts';
 import { decodeTyped } from '../../engines/schema/decode-typed.ts';
 import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
-import { groupStems } from '../gen/index.ts';
+import { groupStems } from '../facts.ts';
 import { currentMinor, type Life, lifeMembers, lifeOf } from '../life.ts';
 import { schemaOf } from '../schema-of.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
@@ -84,7 +84,10 @@ function versionDef(
   const typeName = older.type ?? `${older.facts}.${older.version}.${def.kind}`;
   const { isOnByDefault, defaultPropagation } = older;
   const schema = older.schema ?? (() => schemaOf(typeName));
-  const columns = older.columns ?? columnsOf(stored?.columns, older);
+  // Where another group's form is stored, the kind's own version knows the way.
+  const like = stored ?? def.versions[0];
+  const { toStorage = like?.toStorage, fromStorage = like?.fromStorage } = older;
+  const columns = older.columns ?? columnsOf(like?.columns, older);
   return {
     version: older.version,
     ...lifeMembers(older.life ?? lifeOf(typeName), {
@@ -99,8 +102,8 @@ function versionDef(
       older.defaults?.(object);
       if (older.defaulting !== 'alone') stored?.defaults?.(object);
     },
-    toStorage: (object) => shaped(stored?.schema, older.toStorage?.(object) ?? object),
-    fromStorage: (object) => shaped(schema(), older.fromStorage?.(object) ?? object),
+    toStorage: (object) => shaped(stored?.schema, toStorage?.(object) ?? object),
+    fromStorage: (object) => shaped(schema(), fromStorage?.(object) ?? object),
     ...(columns === undefined ? {} : { columns }),
     ...(isOnByDefault === undefined ? {} : { isOnByDefault }),
     ...(defaultPropagation === undefined ? {} : { defaultPropagation }),

@@ -1,10 +1,10 @@
-import type { Dialect } from '../../dialect.ts';
 import type { OlderKind } from './contract.ts';
 
 /** Versions that differ from the stored one in nothing but their name: facts, version, kinds. */
 const table: readonly (readonly [string, string, readonly string[]])[] = [
   ['apps', 'v1beta2', ['ControllerRevision']],
   ['apps', 'v1beta1', ['ControllerRevision']],
+  ['apiregistration', 'v1beta1', ['APIService']],
   ['authentication', 'v1beta1', ['TokenReview']],
   ['coordination', 'v1beta1', ['Lease']],
   ['networking', 'v1beta1', ['IngressClass']],
@@ -18,8 +18,15 @@ const table: readonly (readonly [string, string, readonly string[]])[] = [
   ],
 ];
 
+/** CronJob kept its Jobs when it was deleted through its first version. */
+const cronJob: OlderKind = {
+  facts: 'batch',
+  kind: 'CronJob',
+  older: [{ facts: 'batch', version: 'v1beta1', defaultPropagation: 'Orphan' }],
+};
+
 /** The kinds of that table. */
-export function unchangedKinds(_dialect: Dialect): readonly OlderKind[] {
+export function unchangedKinds(): readonly OlderKind[] {
   const kinds = new Map<string, OlderKind>();
   for (const [facts, version, names] of table) {
     for (const kind of names) {
@@ -27,5 +34,5 @@ export function unchangedKinds(_dialect: Dialect): readonly OlderKind[] {
       kinds.set(`${facts}.${kind}`, { facts, kind, older: [...known, { facts, version }] });
     }
   }
-  return [...kinds.values()];
+  return [...kinds.values(), cronJob];
 }
