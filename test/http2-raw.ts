@@ -206,7 +206,10 @@ export class RawClient {
   }
 
   #seen(): string {
-    return this.received.map((one) => `${one.type}/${one.flags}@${one.stream}`).join(' ');
+    return this.received
+      .slice(-20)
+      .map((one) => `${one.type}/${one.flags}@${one.stream}`)
+      .join(' ');
   }
 }
 

@@ -496,7 +496,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   /** Closes our side, and the whole soon after if the client does not. */
   #leave(): void {
     this.closed = true;
-    this.#output.flush();
+    this.#output.finish();
     this.socket.end();
     this.#timer?.stop();
     this.#timer = this.#core.clock.after(lingerMs, () => this.socket.destroy());
@@ -504,12 +504,13 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
 
   #fail(error: unknown): void {
     if (this.closed) return;
+    this.closed = true;
     const isKnown = error instanceof ConnectionError;
     if (!isKnown) this.#log(error);
     const code = isKnown ? error.code : errorCode.internalError;
+    this.#endStreams();
     sendGoAway(this.#output, { lastStream: this.#lastStream, code });
     this.#leave();
-    this.#endStreams();
   }
 
   readonly #onClose = (): void => {

@@ -113,6 +113,12 @@ export class Output {
     }
   }
 
+  /** Writes the last there is to write, also to a socket that is behind. */
+  finish(): void {
+    this.#isBlocked = false;
+    this.flush();
+  }
+
   #write(): void {
     const size = this.#sizeOfNext();
     if (size === 0) return;
