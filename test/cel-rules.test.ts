@@ -64,7 +64,11 @@ describe('verdicts', () => {
       object(
         { a: integer, b: integer },
         { rule: 'self.a > 0', message: 'a must be positive', reason: 'FieldValueForbidden' },
-        { rule: 'self.a > 1', messageExpression: "'a is ' + string(self.a)", fieldPath: '.a' },
+        {
+          rule: 'self.a > 1',
+          messageExpression: "'a is ' + (self.a > 0 ? '1' : '0')",
+          fieldPath: '.a',
+        },
         { rule: 'self.b > 0', messageExpression: 'string(1 / self.b)', message: 'b is not' },
         { rule: 'self.b > 1', reason: 'FieldValueRequired', fieldPath: '.b' },
         { rule: 'self.b > 2', reason: 'FieldValueDuplicate', fieldPath: '.b' },
@@ -114,7 +118,7 @@ describe('verdicts', () => {
   });
 
   test('CRD-3: a rule that costs too much ends the evaluation', async () => {
-    const rule = 'lists.range(1000).all(a, lists.range(1000).all(b, a + b >= self.n))';
+    const rule = 'lists.range(900).all(a, lists.range(900).all(b, a + b >= self.n))';
     const kind = await kindWith(object({ n: integer }, { rule }));
     expect(causesOf(await kind.create({ n: 0 }))[0]).toContain(
       "'operation cancelled: actual cost limit exceeded'",
@@ -257,5 +261,69 @@ describe('definitions', () => {
     expect(await refusal(object({}, { rule: 'true', optionalOldSelf: true }))).toContain(
       'may not be set if oldSelf is not used in rule',
     );
+  });
+
+  const text = { type: 'string' };
+  const pairs = 'self.list.all(a, self.list.all(b, a != b))';
+  const advice =
+    '(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, ' +
+    'maps, and strings are declared)';
+
+  test('CRD-3: a rule that may cost too much is refused, until its inputs are bounded', async () => {
+    const spec = object({ list: { type: 'array', items: text } }, { rule: pairs });
+    expect(await refusal(spec)).toBe(
+      `${root}.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget ` +
+        `by factor of more than 100x ${advice}\n` +
+        `${root}.x-kubernetes-validations[0].rule: Forbidden: contributed to estimated rule cost ` +
+        'total exceeding cost limit for entire OpenAPIv3 schema\n' +
+        'spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost ' +
+        `total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x ${advice}`,
+    );
+    const bounded = { type: 'array', maxItems: 20, items: { ...text, maxLength: 50 } };
+    await kindWith(object({ list: bounded }, { rule: pairs }));
+  });
+
+  test('CRD-3: what is in a list counts as often as the list may hold it', async () => {
+    const rule = "self.contains('x')";
+    const item = (maxLength: number) => ({ ...text, maxLength, ...rules({ rule }) });
+    const list = (maxItems: number, maxLength: number) =>
+      object({ list: { type: 'array', maxItems, items: item(maxLength) } });
+    // 1 for self and 1,000 characters of four bytes at a tenth each, 40,000 times.
+    const found = await refusal(list(40_000, 1000));
+    const path = `${root}.properties[list].items.x-kubernetes-validations[0].rule`;
+    expect(found).toContain(
+      `${path}: Forbidden: estimated rule cost exceeds budget by factor of 1.6x ${advice}`,
+    );
+    await kindWith(list(20_000, 1000));
+  });
+
+  test('CRD-3: rules that are cheap each may be too dear together', async () => {
+    const rule = "self.contains('x')";
+    const part = { type: 'array', maxItems: 20_000, items: { ...text, maxLength: 1000 } };
+    const one = { ...part, items: { ...part.items, ...rules({ rule }) } };
+    const fields = Array.from({ length: 13 }, (_, at) => [`f${at}`, one]);
+    const found = (await refusal(object(Object.fromEntries(fields)))).split('\n');
+    expect(found).toHaveLength(5);
+    expect(found[4]).toContain(
+      'total for entire OpenAPIv3 schema exceeds budget by factor of 1.04',
+    );
+  });
+
+  test('CRD-3: a definition whose schema stays may keep a rule that is too dear now', async () => {
+    count += 1;
+    const group = `kept${count}.example.com`;
+    const cheap = object({ list: { type: 'array', maxItems: 5, items: integer } }, { rule: pairs });
+    const schema = { type: 'object', properties: { spec: cheap } };
+    await establish(server, { group, plural: 'rules', kind: 'Rule', schema });
+    const path = `${definitions}/rules.${group}`;
+    const { body } = await server.get(path);
+    const relabelled = { ...body, metadata: { ...body.metadata, labels: { a: 'b' } } };
+    expect((await server.put(path, relabelled)).status).toBe(200);
+    const unbounded = { metadata: {}, spec: { versions: structuredClone(body.spec.versions) } };
+    delete unbounded.spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.list
+      .maxItems;
+    const refused = await server.patch(path, unbounded, 'merge');
+    expect(refused.status).toBe(422);
+    expect(refused.body.message).toContain('estimated rule cost exceeds budget');
   });
 });

@@ -40,13 +40,18 @@ export interface Checked {
   readonly issues: readonly Issue[];
   /** Which variables of the environment are used. */
   readonly used: ReadonlySet<string>;
+  /** The type of every part; dyn where it is not known. */
+  readonly types: ReadonlyMap<Expr, Type>;
+  /** The overloads that may answer each call. */
+  readonly overloads: ReadonlyMap<CallExpr, readonly Overload[]>;
 }
 
 /** Finds the type of every part of an expression, and all that does not fit. */
 export function check(expr: Expr, environment: Environment): Checked {
   const checker = new Checker(environment);
-  const type = checker.typeOf(expr, undefined);
-  return { type: checker.finished(type), issues: checker.issues, used: checker.used };
+  const type = checker.finished(checker.typeOf(expr, undefined));
+  const { issues, used, overloads } = checker;
+  return { type, issues, used, types: checker.finishedTypes(), overloads };
 }
 
 /** Variables of macros, innermost first. */
@@ -60,6 +65,8 @@ interface Scope {
 class Checker {
   readonly issues: Issue[] = [];
   readonly used = new Set<string>();
+  readonly overloads = new Map<CallExpr, readonly Overload[]>();
+  readonly #types = new Map<Expr, Type>();
   readonly #environment: Environment;
   readonly #known: Substitution = new Map();
   #fresh = 0;
@@ -74,7 +81,17 @@ class Checker {
     return substituted(type, this.#known, 'dyn');
   }
 
+  finishedTypes(): ReadonlyMap<Expr, Type> {
+    return new Map([...this.#types].map(([expr, type]) => [expr, this.finished(type)]));
+  }
+
   typeOf(expr: Expr, scope: Scope | undefined): Type {
+    const type = this.#find(expr, scope);
+    this.#types.set(expr, type);
+    return type;
+  }
+
+  #find(expr: Expr, scope: Scope | undefined): Type {
     switch (expr.kind) {
       case 'const':
         return typeOfLiteral(expr.value);
@@ -168,7 +185,7 @@ class Checker {
     const overloads = functions.get(name);
     if (overloads === undefined) return this.#undeclared(expr.at, name);
     const given = receiver === undefined ? args : [receiver, ...args];
-    const found = this.#overload(overloads, given, receiver !== undefined);
+    const found = this.#overload(expr, overloads, given);
     if (found !== undefined) return found;
     const shown = `(${args.map((arg) => this.#show(arg)).join(', ')})`;
     const applied = receiver === undefined ? shown : `${this.#show(receiver)}.${shown}`;
@@ -176,21 +193,25 @@ class Checker {
   }
 
   #overload(
+    expr: CallExpr,
     overloads: readonly Overload[],
     given: readonly Type[],
-    isMember: boolean,
   ): Type | undefined {
+    const isMember = given.length > expr.args.length;
+    const matching: Overload[] = [];
+    this.overloads.set(expr, matching);
     let result: Type | undefined;
     for (const overload of overloads) {
       if (overload.isMember !== isMember || overload.params.length !== given.length) continue;
       const { params, result: type } = this.#instance(overload);
       const trial = new Map(this.#known);
       if (!given.every((arg, at) => isAssignable(arg, params[at] as Type, trial))) continue;
+      matching.push(overload);
       if (result === undefined) {
         for (const [name, bound] of trial) this.#known.set(name, bound);
         result = this.#resolved(type);
       } else if (this.#show(result) !== showType(substituted(type, trial, 'dyn'))) {
-        return dynType;
+        result = dynType;
       }
     }
     return result;

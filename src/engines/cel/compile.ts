@@ -1,5 +1,7 @@
 import type { Expr } from './ast.ts';
 import { check } from './checker.ts';
+import { estimatedCost } from './cost.ts';
+import type { DeclaredSize } from './declared-sizes.ts';
 import type { Environment } from './environment.ts';
 import { type Program, program } from './evaluator.ts';
 import { CelCompileError } from './issues.ts';
@@ -14,6 +16,8 @@ export interface Compiled {
   readonly used: ReadonlySet<string>;
   /** Throws `CelError` where constants alone show that it cannot work. */
   program(): Program;
+  /** The most it may cost, in the units of the run-time limit, for a `self` of these sizes. */
+  costMax(self: DeclaredSize | undefined): number;
 }
 
 /** Compiles an expression. Throws `CelCompileError` with all that is wrong and where. */
@@ -26,5 +30,6 @@ export function compile(source: string, environment: Environment): Compiled {
     type: checked.type,
     used: checked.used,
     program: () => program(expr, environment),
+    costMax: (self) => estimatedCost(expr, { checked, functions: environment.functions, self }),
   };
 }

@@ -1,7 +1,7 @@
 import { type JsonObject, type JsonValue, member } from '../../base/json.ts';
 import type { Schema } from '../schema/schema.ts';
 import { parseDuration, parseTimestamp, zoneOf } from './library/time-text.ts';
-import { escapeName, seen } from './schema-types.ts';
+import { namesOf, seen } from './schema-types.ts';
 import {
   CelError,
   Duration,
@@ -69,8 +69,7 @@ function membersOf(schema: Schema): ReadonlyMap<string, string> {
   if (known !== undefined) return known;
   const names = new Map<string, string>();
   for (const name of schema.properties?.keys() ?? []) {
-    const escaped = escapeName(name);
-    if (escaped !== undefined) names.set(escaped, name);
+    for (const one of namesOf(name)) names.set(one, name);
   }
   escapes.set(schema, names);
   return names;
@@ -109,8 +108,10 @@ class JsonMap implements MapValue {
     if (this.#schema.properties === undefined) {
       return Object.keys(this.#json).filter((name) => this.#json[name] !== undefined);
     }
-    const known = [...membersOf(this.#schema).keys()];
-    return [...known, ...this.#unknown()].filter((name) => this.get(name) !== undefined);
+    const byMember = new Map([...membersOf(this.#schema)].map(([name, json]) => [json, name]));
+    return [...byMember.values(), ...this.#unknown()].filter(
+      (name) => this.get(name) !== undefined,
+    );
   }
 
   #nameOf(key: string): string | undefined {

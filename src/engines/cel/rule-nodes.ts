@@ -2,6 +2,7 @@ import { childPath, indexPath } from '../schema/path.ts';
 import { type CelRule, resolved, type Schema } from '../schema/schema.ts';
 import { type Compiled, compile } from './compile.ts';
 import type { Environment } from './environment.ts';
+import { product } from './estimate.ts';
 import type { Program } from './evaluator.ts';
 import { CelCompileError } from './issues.ts';
 import { seen, typeOfSchema, withTypeMeta } from './schema-types.ts';
@@ -24,6 +25,12 @@ export interface RuleProblem {
   readonly detail: string;
 }
 
+/** What a rule may cost at most, as far as it could be compiled. */
+export interface RuleCosts {
+  readonly rule?: Compiled['costMax'];
+  readonly messageExpression?: Compiled['costMax'];
+}
+
 /** The schema a rule on this node sees. */
 export function selfSchema(schema: Schema, isRoot: boolean): Schema {
   const plain = resolved(schema);
@@ -34,7 +41,7 @@ export function selfSchema(schema: Schema, isRoot: boolean): Schema {
 export function compileRule(
   rule: CelRule,
   self: Type | undefined,
-): CompiledRule | { readonly problems: readonly RuleProblem[] } {
+): (CompiledRule | { readonly problems: readonly RuleProblem[] }) & { readonly costs: RuleCosts } {
   const type = self ?? dynType;
   const old = rule.optionalOldSelf === true ? optionalType(type) : type;
   const environment: Environment = {
@@ -56,8 +63,15 @@ export function compileRule(
   for (const one of [main, message]) {
     if (one !== undefined && 'detail' in one) problems.push(one);
   }
-  if ('detail' in main || (message !== undefined && 'detail' in message)) return { problems };
+  const costs: RuleCosts = {
+    ...('detail' in main ? {} : { rule: main.costMax }),
+    ...(message === undefined || 'detail' in message ? {} : { messageExpression: message.costMax }),
+  };
+  if ('detail' in main || (message !== undefined && 'detail' in message)) {
+    return { problems, costs };
+  }
   return {
+    costs,
     rule,
     program: main.program,
     message: message?.program,
@@ -78,7 +92,7 @@ function compiled(
   source: string,
   environment: Environment,
   at: Pick<RuleProblem, 'member'> & { wanted: string; wrongType: string; head: string },
-): { program: Program; used: ReadonlySet<string> } | RuleProblem {
+): { program: Program; used: ReadonlySet<string>; costMax: Compiled['costMax'] } | RuleProblem {
   const { member } = at;
   let made: Compiled;
   try {
@@ -91,7 +105,7 @@ function compiled(
     return { member, detail: at.wrongType };
   }
   try {
-    return { program: made.program(), used: made.used };
+    return { program: made.program(), used: made.used, costMax: made.costMax };
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
     return { member, detail: `program instantiation failed: ${error.message}` };
@@ -147,32 +161,53 @@ export interface SchemaPlace {
   readonly name: string;
   /** The path of the list or map whose items have no old values of their own. */
   readonly uncorrelatable: string | undefined;
+  /** How many such values an object has at most; undefined when nothing bounds them. */
+  readonly cardinality: number | undefined;
 }
 
 /** Walks a schema with its place in the definition. */
 export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
   const schema = resolved(at.schema);
   yield { ...at, schema };
-  const isAtomic = schema.mapType === 'atomic';
+  // A type of map that is not known, which other rules refuse, counts as one without old members.
+  const isAtomic = (schema.mapType ?? 'granular') !== 'granular';
   const inside = isAtomic ? (at.uncorrelatable ?? at.path) : at.uncorrelatable;
+  const cardinality = cardinalityInside(schema, at.cardinality);
   for (const [member, property] of schema.properties ?? []) {
     const path = `${childPath(at.path, 'properties')}[${member}]`;
     const name = `${at.name}.${member}`;
-    yield* placesOf({ schema: property.schema, path, name, uncorrelatable: inside });
+    yield* placesOf({
+      schema: property.schema,
+      path,
+      name,
+      uncorrelatable: inside,
+      cardinality,
+    });
   }
   if (schema.additionalProperties !== undefined) {
     const path = childPath(at.path, 'additionalProperties');
     const name = `${at.name}.@elem`;
     const more = schema.additionalProperties;
-    yield* placesOf({ schema: more, path, name, uncorrelatable: inside });
+    yield* placesOf({ schema: more, path, name, uncorrelatable: inside, cardinality });
   }
   if (schema.items !== undefined) {
     const path = childPath(at.path, 'items');
     const name = `${at.name}.@idx`;
     const uncorrelatable =
       schema.listType === 'map' ? at.uncorrelatable : (at.uncorrelatable ?? at.path);
-    yield* placesOf({ schema: schema.items, path, name, uncorrelatable });
+    yield* placesOf({ schema: schema.items, path, name, uncorrelatable, cardinality });
   }
+}
+
+/** How many values of its parts a schema allows, by how many there are of its own. */
+function cardinalityInside(schema: Schema, own: number | undefined): number | undefined {
+  const { type, additionalProperties, validation = {} } = schema;
+  let factor: number | undefined = 1;
+  if (type === 'array') factor = validation.maxItems;
+  else if (type === 'object' && additionalProperties !== undefined) {
+    factor = validation.maxProperties;
+  }
+  return own === undefined || factor === undefined ? undefined : product(own, Math.max(factor, 0));
 }
 
 /** `path.x-kubernetes-validations[0]`. */

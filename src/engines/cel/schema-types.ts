@@ -31,12 +31,24 @@ export function escapeName(name: string): string | undefined {
     .replaceAll('/', '__slash__');
 }
 
+/** Words that the grammar itself needs; the others may stand behind a dot as they are. */
+const literals = new Set(['true', 'false', 'null', 'in']);
+
+/** All names of a member in expressions; none for one that cannot be written. */
+export function namesOf(member: string): readonly string[] {
+  const escaped = escapeName(member);
+  if (escaped === undefined) return [];
+  return keywords.has(member) && !literals.has(member) ? [escaped, member] : [escaped];
+}
+
 const text: Schema = { type: 'string' };
+/** Names are bounded, and with them what rules about them cost. */
+const nameText: Schema = { type: 'string', validation: { maxLength: 253 } };
 const metadata: Schema = {
   type: 'object',
   properties: new Map([
-    ['name', { schema: text }],
-    ['generateName', { schema: text }],
+    ['name', { schema: nameText }],
+    ['generateName', { schema: nameText }],
   ]),
 };
 const typeMeta: readonly (readonly [string, Property])[] = [
@@ -45,10 +57,24 @@ const typeMeta: readonly (readonly [string, Property])[] = [
   ['metadata', { schema: metadata }],
 ];
 
-/** What rules see of a whole object, whatever its schema says: its type and its name. */
+/** What rules see of a whole object: its type and its name, also where its schema has neither. */
 export function withTypeMeta(schema: Schema): Schema {
+  if (declaresTypeMeta(schema)) return { ...schema, embeddedResource: false };
   const properties = new Map([...(schema.properties ?? []), ...typeMeta]);
   return { ...schema, properties, embeddedResource: false };
+}
+
+/** A schema with all of it is left as it is, with what else it says of metadata. */
+function declaresTypeMeta({ properties }: Schema): boolean {
+  const meta = properties?.get('metadata')?.schema;
+  const isText = (property: Property | undefined) => property?.schema.type === 'string';
+  return (
+    isText(properties?.get('apiVersion')) &&
+    isText(properties?.get('kind')) &&
+    meta?.type === 'object' &&
+    isText(meta.properties?.get('name')) &&
+    isText(meta.properties?.get('generateName'))
+  );
 }
 
 const withMeta = new WeakMap<Schema, Schema>();
@@ -104,10 +130,10 @@ function objectType(schema: Schema, name: string): Type | undefined {
   }
   const fields = new Map<string, Type>();
   for (const [member, property] of schema.properties ?? []) {
-    const escaped = escapeName(member);
-    if (escaped === undefined) continue;
+    const names = namesOf(member);
+    if (names.length === 0) continue;
     const type = typeOfSchema(property.schema, `${name}.${member}`);
-    if (type !== undefined) fields.set(escaped, type);
+    if (type !== undefined) for (const one of names) fields.set(one, type);
   }
   return { name, args: [], fields };
 }

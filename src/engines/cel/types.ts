@@ -103,7 +103,7 @@ function occurs(name: string, type: Type, known: Substitution): boolean {
 function mayBeNull(type: Type): boolean {
   return !plain.has(type.name);
 }
-const plain = new Set('bool int uint double string bytes list map type optional_type'.split(' '));
+const plain = new Set('bool int uint double string bytes list map type'.split(' '));
 
 /** The wider of two types that may stand for each other. */
 export function moreGeneral(one: Type, other: Type): Type {

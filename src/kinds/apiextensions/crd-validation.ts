@@ -1,4 +1,4 @@
-import { jsonEqual } from '../../base/json.ts';
+import { type JsonObject, jsonEqual } from '../../base/json.ts';
 import type { Crd, CrdVersion } from '../../catalogue/crd-shape.ts';
 import { crdConditionIsTrue } from '../../catalogue/crd-shape.ts';
 import type { Dialect } from '../../dialect.ts';
@@ -35,8 +35,8 @@ export type RuleChecker = (at: {
   readonly path: string;
   /** Whether a schema, by its path, or one in it has other errors: its rules are not looked at. */
   readonly blocked: (path: string) => boolean;
-  /** The schema before an update: its rules were accepted already. */
-  readonly old: Schema | undefined;
+  /** It is the schema before the update, whose rules were accepted already. */
+  readonly unchanged: boolean;
 }) => readonly FieldError[];
 
 export interface CrdRules {
@@ -356,7 +356,7 @@ function ruleErrors(
     schema: schemaFromOpenApi(props),
     path: at.path,
     blocked: at.blocked,
-    old: old === undefined ? undefined : schemaFromOpenApi(old),
+    unchanged: old !== undefined && jsonEqual(old as JsonObject, props as JsonObject),
   });
 }
 
