@@ -4,7 +4,7 @@ import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 import { systemClock } from '../src/base/clock.ts';
 import { ensureServingCertificates } from '../src/server/certificates.ts';
 
@@ -22,6 +22,17 @@ export async function signingPair(algorithm: string, keyId?: string): Promise<Si
   const jwk = await exportJWK(publicKey);
   const publicJwk = { ...jwk, use: 'sig', ...(keyId === undefined ? {} : { kid: keyId }) };
   return { algorithm, keyId, privateKey, publicJwk };
+}
+
+/** The same key for another algorithm: RSA keys take long to make. */
+export async function forAlgorithm(
+  pair: SigningPair,
+  algorithm: string,
+  keyId: string,
+): Promise<SigningPair> {
+  const jwk = await exportJWK(pair.privateKey);
+  const privateKey = (await importJWK(jwk, algorithm)) as CryptoKey;
+  return { algorithm, keyId, privateKey, publicJwk: { ...pair.publicJwk, kid: keyId } };
 }
 
 /** An answer of the provider in place of the usual one; undefined: the usual one. */

@@ -102,12 +102,23 @@ export class DistributedClaims {
     if (issuer === provider.issuer) return provider;
     const known = this.#providers.get(issuer);
     if (known !== undefined) return known;
+    if (this.#providers.size >= issuersMax) this.#dropOneNotFound();
     if (this.#stopped || this.#providers.size >= issuersMax) {
       throw this.#error('too many issuers of distributed claims');
     }
     const made = new Provider({ issuer, discoveryUrl: undefined, access, logger });
     this.#providers.set(issuer, made);
     return made;
+  }
+
+  /** Issuers that are nowhere must not keep out those that are somewhere. */
+  #dropOneNotFound(): void {
+    for (const [issuer, provider] of this.#providers) {
+      if (provider.ready) continue;
+      provider.stop();
+      this.#providers.delete(issuer);
+      return;
+    }
   }
 
   #error(why: string): JwtError {
