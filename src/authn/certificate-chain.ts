@@ -1,4 +1,5 @@
 import type { Certificate } from './certificate.ts';
+import { constraintProblem } from './name-constraints.ts';
 
 /** A chain that cannot be trusted; the message is for the log. */
 export class CertificateError extends Error {
@@ -80,7 +81,7 @@ function signs(issuer: Certificate, chain: readonly Certificate[], search: Searc
   }
   if (!subject.x509.checkIssued(issuer.x509)) return false;
   if (!subject.x509.verify(issuer.x509.publicKey)) return false;
-  const problem = unusable(issuer, search.nowMs) ?? unfitAuthority(issuer, chain.length - 1);
+  const problem = unusable(issuer, search.nowMs) ?? unfitAuthority(issuer, chain);
   if (problem !== undefined) search.problem = problem;
   return problem === undefined;
 }
@@ -97,10 +98,12 @@ function unusable(certificate: Certificate, nowMs: number): string | undefined {
   return unknown === undefined ? undefined : `unhandled critical extension ${unknown}`;
 }
 
-function unfitAuthority(issuer: Certificate, intermediatesBelow: number): string | undefined {
+function unfitAuthority(issuer: Certificate, chain: readonly Certificate[]): string | undefined {
+  const intermediatesBelow = chain.length - 1;
   if (issuer.isAuthority !== true) return 'parent certificate cannot sign this kind of certificate';
   if (issuer.pathLength !== undefined && intermediatesBelow > issuer.pathLength) {
     return 'too many intermediates for path length constraint';
   }
-  return undefined;
+  const { nameConstraints } = issuer;
+  return nameConstraints === undefined ? undefined : constraintProblem(nameConstraints, chain);
 }

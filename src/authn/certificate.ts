@@ -1,5 +1,11 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { type DerElement, DerError, derElements, derTag, directoryText, oidText } from './der.ts';
+import {
+  type AlternativeName,
+  type NameConstraints,
+  parseAlternativeNames,
+  parseNameConstraints,
+} from './name-constraints.ts';
 
 /** What verification and naming need of one X.509 certificate. */
 export interface Certificate {
@@ -16,6 +22,9 @@ export interface Certificate {
   readonly pathLength: number | undefined;
   /** Dotted identifiers; undefined: no restriction. */
   readonly extendedKeyUsages: readonly string[] | undefined;
+  readonly alternativeNames: readonly AlternativeName[];
+  /** What an authority may sign for; undefined: any name. */
+  readonly nameConstraints: NameConstraints | undefined;
   /** Critical extensions this code does not evaluate; a chain with one must be refused. */
   readonly unknownCritical: readonly string[];
   readonly sha256: string;
@@ -28,6 +37,7 @@ const oids = {
   extendedKeyUsage: '2.5.29.37',
   keyUsage: '2.5.29.15',
   subjectAlternativeName: '2.5.29.17',
+  nameConstraints: '2.5.29.30',
 } as const;
 
 /** Longest certificate looked at; real ones are a few kilobytes. */
@@ -99,6 +109,8 @@ interface Extensions {
   isAuthority: boolean | undefined;
   pathLength: number | undefined;
   extendedKeyUsages: readonly string[] | undefined;
+  alternativeNames: readonly AlternativeName[];
+  nameConstraints: NameConstraints | undefined;
   unknownCritical: string[];
 }
 
@@ -107,12 +119,18 @@ function parseExtensions(element: DerElement | undefined): Extensions {
     isAuthority: undefined,
     pathLength: undefined,
     extendedKeyUsages: undefined,
+    alternativeNames: [],
+    nameConstraints: undefined,
     unknownCritical: [],
   };
   if (element === undefined) return found;
+  const seen = new Set<string>();
   for (const extension of children(children(element)[0])) {
     const parts = children(extension);
     const oid = oidText(parts[0]!.content);
+    // Of two, one would count for less than it says.
+    if (seen.has(oid)) throw new DerError('extension given twice');
+    seen.add(oid);
     const critical = parts[1]?.tag === derTag.boolean && parts[1].content[0] !== 0;
     const value = parts.at(-1)!.content;
     applyExtension(found, { oid, critical, value });
@@ -134,7 +152,14 @@ function applyExtension(
     }
   } else if (oid === oids.extendedKeyUsage) {
     found.extendedKeyUsages = children(derElements(value)[0]).map((one) => oidText(one.content));
-  } else if (critical && oid !== oids.keyUsage && oid !== oids.subjectAlternativeName) {
+  } else if (oid === oids.subjectAlternativeName) {
+    found.alternativeNames = parseAlternativeNames(value);
+    if (critical && found.alternativeNames.length === 0) found.unknownCritical.push(oid);
+  } else if (oid === oids.nameConstraints) {
+    const { constraints, unhandled } = parseNameConstraints(value);
+    found.nameConstraints = constraints;
+    if (critical && unhandled) found.unknownCritical.push(oid);
+  } else if (critical && oid !== oids.keyUsage) {
     found.unknownCritical.push(oid);
   }
 }
