@@ -7,14 +7,14 @@ import { ageColumn, column, nameColumn } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectsAt } from '../fill.ts';
-import { notNegative } from '../pod/validate.ts';
+import { noneNegative } from '../pod/fields.ts';
 import { countColumn } from './workload.ts';
 
 function validate(object: JsonObject): FieldError[] {
   const data = object['data'];
   const missing =
     data === undefined || data === null ? [required('data', 'data is mandatory')] : [];
-  return [...missing, ...notNegative(object, 'revision')];
+  return [...missing, ...noneNegative(object, '', 'revision')];
 }
 
 function controller(object: JsonObject): string {

@@ -11,7 +11,7 @@ import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
-import { notNegative, notSupportedGo } from '../pod/fields.ts';
+import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -91,9 +91,9 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
     ...errors,
     ...validatePodTemplate(template, path, rules),
     ...validateEndless(template, path, 'DaemonSet'),
-    ...notNegative(spec, 'spec.minReadySeconds'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
     ...validateStrategy(spec),
-    ...notNegative(spec, 'spec.revisionHistoryLimit'),
+    ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
   ];
 }
 
@@ -110,7 +110,7 @@ const counts = [
 ];
 
 const validateStatus = (object: JsonObject, old: JsonObject): FieldError[] => [
-  ...counts.flatMap((name) => notNegative(objectAt(object, 'status') ?? {}, `status.${name}`)),
+  ...noneNegative(objectAt(object, 'status') ?? {}, 'status', ...counts),
   ...notDecremented(object, old, 'collisionCount'),
 ];
 

@@ -10,7 +10,7 @@ import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
-import { notNegative, notSupportedGo } from '../pod/fields.ts';
+import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -74,13 +74,13 @@ function validateStrategy(spec: JsonObject): FieldError[] {
 function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   const errors = [
-    ...notNegative(spec, 'spec.replicas'),
+    ...noneNegative(spec, 'spec', 'replicas'),
     ...validateSelector(object, 'deployment'),
     ...validateTemplate(object, 'ReplicaSet', rules),
     ...validateStrategy(spec),
-    ...notNegative(spec, 'spec.minReadySeconds'),
-    ...notNegative(spec, 'spec.revisionHistoryLimit'),
-    ...notNegative(spec, 'spec.progressDeadlineSeconds'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
+    ...noneNegative(spec, 'spec', 'progressDeadlineSeconds'),
   ];
   const deadline = at(spec, 'progressDeadlineSeconds');
   if (typeof deadline === 'number' && deadline <= numberAt(spec, 'minReadySeconds')) {

@@ -8,7 +8,7 @@ import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
-import { notNegative } from '../pod/fields.ts';
+import { noneNegative } from '../pod/fields.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
   selectorKept,
@@ -34,8 +34,8 @@ function fillDefaults(object: JsonObject): void {
 function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   return [
-    ...notNegative(spec, 'spec.replicas'),
-    ...notNegative(spec, 'spec.minReadySeconds'),
+    ...noneNegative(spec, 'spec', 'replicas'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
     // Upstream's words, as a Deployment's.
     ...validateSelector(object, 'deployment'),
     ...validateTemplate(object, 'ReplicaSet', rules),

@@ -16,7 +16,7 @@ import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
-import { notNegative } from '../pod/fields.ts';
+import { noneNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -73,7 +73,7 @@ function validateStrategy(spec: JsonObject): FieldError[] {
   const type = textAt(strategy, 'type');
   if (type === '') return [required(path)];
   if (type === 'RollingUpdate') {
-    return rolling === undefined ? [] : notNegative(rolling, `${path}.rollingUpdate.partition`);
+    return rolling === undefined ? [] : noneNegative(rolling, `${path}.rollingUpdate`, 'partition');
   }
   if (type === 'OnDelete') {
     if (rolling === undefined) return [];
@@ -123,9 +123,9 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
     ...validatePolicy(spec),
     ...validateStrategy(spec),
     ...validateRetention(spec),
-    ...notNegative(spec, 'spec.replicas'),
-    ...notNegative(spec, 'spec.minReadySeconds'),
-    ...(ordinals === undefined ? [] : notNegative(ordinals, 'spec.ordinals.start')),
+    ...noneNegative(spec, 'spec', 'replicas'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
+    ...(ordinals === undefined ? [] : noneNegative(ordinals, 'spec.ordinals', 'start')),
     ...validateSelector(object, 'statefulset'),
     ...validateOwnTemplate(object, rules),
   ];

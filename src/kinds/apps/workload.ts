@@ -5,7 +5,7 @@ import type { LabelSelector } from '../../meta/label-selector.ts';
 import { at, column, numberAt, textAt } from '../cells.ts';
 import { invalidGo, sortedKeys } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { negative, notNegative } from '../pod/fields.ts';
+import { negative, noneNegative } from '../pod/fields.ts';
 import { goIntOrString } from '../pod/go-text.ts';
 
 /** What the controllers of pods share. */
@@ -50,7 +50,7 @@ export function validateCounts(
       ? [invalid(`status.${name}`, count(name), `cannot be greater than ${shown}`)]
       : [];
   return [
-    ...counts.flatMap((name) => notNegative(status, `status.${name}`)),
+    ...noneNegative(status, 'status', ...counts),
     ...parts.flatMap((name) => over(name, 'replicas', 'status.replicas')),
     ...over('availableReplicas', 'readyReplicas', words.availableOf),
   ];

@@ -11,7 +11,7 @@ import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabled } from '../pod/disabled.ts';
-import { isSet, notNegative, oneOf, optionalText } from '../pod/fields.ts';
+import { isSet, noneNegative, oneOf, optionalText } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
@@ -85,12 +85,12 @@ function validate(object: JsonObject, old: JsonObject | undefined, rules: PodRul
   const isNewZone = zone !== undefined && zone !== optionalText(before, 'timeZone');
   return [
     ...validateSchedule(spec, before),
-    ...notNegative(spec, 'spec.startingDeadlineSeconds'),
+    ...noneNegative(spec, 'spec', 'startingDeadlineSeconds'),
     ...(isNewZone ? validateTimeZone(zone) : []),
     ...oneOf(spec, 'spec.concurrencyPolicy', ['Allow', 'Forbid', 'Replace']),
     ...validateJobTemplate(ensure(ensure(spec, 'jobTemplate'), 'spec'), rules),
-    ...notNegative(spec, 'spec.successfulJobsHistoryLimit'),
-    ...notNegative(spec, 'spec.failedJobsHistoryLimit'),
+    ...noneNegative(spec, 'spec', 'successfulJobsHistoryLimit'),
+    ...noneNegative(spec, 'spec', 'failedJobsHistoryLimit'),
   ];
 }
 

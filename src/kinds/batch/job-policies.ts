@@ -12,7 +12,7 @@ import { breaks, qualifiedName } from '../../meta/names.ts';
 import { listAt, textAt } from '../cells.ts';
 import { invalidGo } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { intAt, invalidUnshown, notNegative, optionalText } from '../pod/fields.ts';
+import { intAt, invalidUnshown, noneNegative, optionalText } from '../pod/fields.ts';
 import { goNumbers } from '../pod/go-text.ts';
 import { countIndexes } from './indexes.ts';
 
@@ -168,7 +168,7 @@ function validateSuccessRule(rule: JsonObject, path: string, completions: number
   }
   if (count === undefined) return errors;
   const field = `${path}.succeededCount`;
-  errors.push(...notNegative(rule, field));
+  errors.push(...noneNegative(rule, path, 'succeededCount'));
   const over = (max: number, of: string) => {
     if (count > max)
       errors.push(invalid(field, count, `must be less than or equal to ${max} (${of})`));

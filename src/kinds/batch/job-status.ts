@@ -4,7 +4,14 @@ import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { invalidGo, sameOrEmpty } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { intAt, invalidUnshown, isSet, notNegative, optionalText, textsAt } from '../pod/fields.ts';
+import {
+  intAt,
+  invalidUnshown,
+  isSet,
+  noneNegative,
+  optionalText,
+  textsAt,
+} from '../pod/fields.ts';
 import { countIndexes, firstShared } from './indexes.ts';
 
 /**
@@ -48,7 +55,7 @@ function validateCounts(status: JsonObject): FieldError[] {
   const path = 'status.uncountedTerminatedPods';
   const seen = new Set<string>();
   return [
-    ...counts.flatMap((name) => notNegative(status, `status.${name}`)),
+    ...noneNegative(status, 'status', ...counts),
     ...['succeeded', 'failed'].flatMap((name) =>
       textsAt(status, 'uncountedTerminatedPods', name).flatMap((uid, index) => {
         const field = `${path}.${name}[${index}]`;

@@ -13,7 +13,7 @@ import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { invalidGo, keyed, sameOrEmpty } from '../checks.ts';
 import { ensure, objectAt } from '../fill.ts';
-import { intAt, isSet, notNegative, oneOfIfSet, optionalText } from '../pod/fields.ts';
+import { intAt, isSet, noneNegative, oneOfIfSet, optionalText } from '../pod/fields.ts';
 import { goSelector, goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -101,7 +101,7 @@ const counts = [
 /** The spec of a Job, or of the Jobs that a CronJob makes. */
 export function validateJobSpec(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
   const mode = optionalText(spec, 'completionMode');
-  const errors = counts.flatMap((name) => notNegative(spec, `${path}.${name}`));
+  const errors = noneNegative(spec, path, ...counts);
   if (isSet(spec, 'maxFailedIndexes') && !isSet(spec, 'backoffLimitPerIndex')) {
     const detail = 'when maxFailedIndexes is specified';
     errors.push(required(`${path}.backoffLimitPerIndex`, detail));
@@ -109,12 +109,12 @@ export function validateJobSpec(spec: JsonObject, path: string, rules: PodRules)
   return [
     ...errors,
     ...validateManager(spec, `${path}.managedBy`),
-    ...oneOfIfSet(spec, `${path}.completionMode`, ['NonIndexed', 'Indexed']),
+    ...oneOfIfSet(spec, path, 'completionMode', ['NonIndexed', 'Indexed']),
     ...(mode === 'Indexed' ? validateIndexed(spec, path) : []),
     ...(mode === undefined || mode === 'NonIndexed' ? refuseIndexed(spec, path) : []),
     ...validateFailurePolicy(spec, `${path}.podFailurePolicy`),
     ...validateSuccessPolicy(spec, `${path}.successPolicy`),
-    ...validateReplacement(spec, `${path}.podReplacementPolicy`),
+    ...validateReplacement(spec, path),
     ...validatePodTemplate(ensure(spec, 'template'), `${path}.template`, rules),
     ...validateRestart(spec, `${path}.template.spec.restartPolicy`),
   ];
@@ -204,9 +204,9 @@ function refuseIndexed(spec: JsonObject, path: string): FieldError[] {
   });
 }
 
-function validateReplacement(spec: JsonObject, field: string): FieldError[] {
+function validateReplacement(spec: JsonObject, path: string): FieldError[] {
   const allowed = isSet(spec, 'podFailurePolicy') ? ['Failed'] : ['Failed', 'TerminatingOrFailed'];
-  return oneOfIfSet(spec, field, allowed);
+  return oneOfIfSet(spec, path, 'podReplacementPolicy', allowed);
 }
 
 /** Pods that restart always never end, and a Job wants an end. */

@@ -16,7 +16,7 @@ import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
-import { notNegative } from '../pod/fields.ts';
+import { noneNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules, validateEndless, validatePodTemplate } from '../pod/template.ts';
@@ -41,9 +41,9 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const template = objectAt(spec, 'template');
   const isEmpty = Object.keys(selector).length === 0;
   const errors = [
-    ...notNegative(spec, 'spec.minReadySeconds'),
+    ...noneNegative(spec, 'spec', 'minReadySeconds'),
     ...(isEmpty ? [required('spec.selector')] : []),
-    ...notNegative(spec, 'spec.replicas'),
+    ...noneNegative(spec, 'spec', 'replicas'),
   ];
   if (template === undefined) return [...errors, required(path)];
   const labels = objectAt(template, 'metadata', 'labels');

@@ -11,7 +11,7 @@ import { breaks, dnsLabel } from '../../meta/names.ts';
 import { listAt, textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { validateEnvironment, validateEnvironmentSources } from './environment.ts';
-import { intAt, isSet, notFoundValue, oneOf, optionalText, refuseSet } from './fields.ts';
+import { choice, intAt, isSet, notFoundValue, optionalText, refuseSet } from './fields.ts';
 import { hostPortConflicts, validatePorts } from './ports.ts';
 import { validateLiveChecks } from './probes.ts';
 import { validateResources } from './resources.ts';
@@ -48,13 +48,13 @@ function validateCommon(container: JsonObject, path: string, around: Surrounding
   return [
     ...(name === '' ? [required(`${path}.name`)] : breaks(`${path}.name`, name, dnsLabel)),
     ...(textAt(container, 'image') === '' ? [required(`${path}.image`)] : []),
-    ...oneOf(container, `${path}.terminationMessagePolicy`, messagePolicies),
+    ...choice(container, path, 'terminationMessagePolicy', messagePolicies),
     ...validatePorts(objectsAt(container, 'ports'), `${path}.ports`),
     ...validateEnvironment(objectsAt(container, 'env'), `${path}.env`),
     ...validateEnvironmentSources(objectsAt(container, 'envFrom'), `${path}.envFrom`),
     ...validateMounts(container, `${path}.volumeMounts`, volumes),
     ...validateDevices(container, `${path}.volumeDevices`, volumes),
-    ...oneOf(container, `${path}.imagePullPolicy`, pullPolicies),
+    ...choice(container, path, 'imagePullPolicy', pullPolicies),
     ...validateResources(objectAt(container, 'resources'), `${path}.resources`, rules),
     ...validateContainerSecurity(objectAt(container, 'securityContext'), `${path}.securityContext`),
   ];

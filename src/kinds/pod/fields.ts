@@ -47,41 +47,70 @@ export function optionalText(object: JsonObject | undefined, name: string): stri
   return typeof value === 'string' ? value : undefined;
 }
 
-const lastOf = (field: string) => field.slice(field.lastIndexOf('.') + 1);
+const under = (path: string, name: string) => (path === '' ? name : `${path}.${name}`);
 
 /** The member at the end of `field` must hold one of `allowed`; empty counts as missing. */
 export function oneOf(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
-  const value = textAt(object, lastOf(field));
-  if (value === '') return [required(field)];
-  return allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
+  const dot = field.lastIndexOf('.');
+  return choice(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1), allowed);
 }
 
-/** As `oneOf`, but the member may be absent; a present empty one is not supported. */
-export function oneOfIfSet(
-  object: JsonObject | undefined,
-  field: string,
+/** As `oneOf`, for the member `name` of what stands at `path`. */
+export function choice(
+  object: JsonObject,
+  path: string,
+  name: string,
   allowed: readonly string[],
 ): FieldError[] {
-  const value = optionalText(object, lastOf(field));
+  const value = textAt(object, name);
+  if (allowed.includes(value)) return [];
+  const field = under(path, name);
+  return value === '' ? [required(field)] : [notSupported(field, value, allowed)];
+}
+
+/** As `choice`, but the member may be absent; a present empty one is not supported. */
+export function oneOfIfSet(
+  object: JsonObject | undefined,
+  path: string,
+  name: string,
+  allowed: readonly string[],
+): FieldError[] {
+  const value = optionalText(object, name);
   if (value === undefined || allowed.includes(value)) return [];
-  return [notSupported(field, value, allowed)];
+  return [notSupported(under(path, name), value, allowed)];
 }
 
 /** The number at the end of `field` must not be negative, when there is one. */
 export function notNegative(object: JsonObject, field: string): FieldError[] {
-  const value = intAt(object, lastOf(field));
-  return value === undefined || value >= 0 ? [] : [invalid(field, value, negative)];
+  const dot = field.lastIndexOf('.');
+  return noneNegative(object, field.slice(0, Math.max(dot, 0)), field.slice(dot + 1));
 }
 
-/** The number at the end of `field` must lie within bounds, both included, when there is one. */
+/** None of the numbers `names` of what stands at `path` may be negative, where there is one. */
+export function noneNegative(
+  object: JsonObject,
+  path: string,
+  ...names: readonly string[]
+): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const name of names) {
+    const value = intAt(object, name);
+    if (value === undefined || value >= 0) continue;
+    errors.push(invalid(under(path, name), value, negative));
+  }
+  return errors;
+}
+
+/** The number `name` of what stands at `path` must lie within bounds, when there is one. */
 export function within(
   object: JsonObject | undefined,
-  field: string,
+  path: string,
+  name: string,
   [low, high]: readonly [number, number],
 ): FieldError[] {
-  const value = intAt(object, lastOf(field));
+  const value = intAt(object, name);
   if (value === undefined) return [];
-  return inRange(value, low, high).map((message) => invalid(field, value, message));
+  return inRange(value, low, high).map((message) => invalid(under(path, name), value, message));
 }
 
 /** Texts that must be there, named by the paths under `path`. */
@@ -177,7 +206,7 @@ const highestId = 2 ** 31 - 1;
 
 /** User and group numbers that are given. */
 export function validateIds(object: JsonObject, path: string, names: readonly string[]) {
-  return names.flatMap((name) => within(object, `${path}.${name}`, [0, highestId]));
+  return names.flatMap((name) => within(object, path, name, [0, highestId]));
 }
 
 /** Numbers of groups in a list. */

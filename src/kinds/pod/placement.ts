@@ -85,8 +85,8 @@ export function validateSpread(spec: JsonObject, path: string, rules: PodRules):
     return [
       ...errors,
       ...validateMinDomains(constraint, `${field}.minDomains`, action),
-      ...oneOfIfSet(constraint, `${field}.nodeAffinityPolicy`, policies),
-      ...oneOfIfSet(constraint, `${field}.nodeTaintsPolicy`, policies),
+      ...oneOfIfSet(constraint, field, 'nodeAffinityPolicy', policies),
+      ...oneOfIfSet(constraint, field, 'nodeTaintsPolicy', policies),
       ...validateSpreadKeys(constraint, `${field}.matchLabelKeys`),
       ...(rules.allow.spreadSelectors ? [] : validateSpreadSelector(constraint, field)),
     ];

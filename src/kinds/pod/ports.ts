@@ -3,7 +3,7 @@ import { duplicate, type FieldError, invalid, required } from '../../meta/field-
 import { breaks, portName } from '../../meta/names.ts';
 import { numberAt, textAt } from '../cells.ts';
 import { objectsAt } from '../fill.ts';
-import { isTrue, oneOf, portNumber } from './fields.ts';
+import { choice, isTrue, portNumber } from './fields.ts';
 import type { PodRules } from './rules.ts';
 
 const protocols = ['SCTP', 'TCP', 'UDP'];
@@ -19,7 +19,7 @@ export function validatePorts(ports: readonly JsonObject[], path: string): Field
     else errors.push(...portNumber(`${field}.containerPort`, number));
     const hostPort = numberAt(port, 'hostPort');
     if (hostPort !== 0) errors.push(...portNumber(`${field}.hostPort`, hostPort));
-    errors.push(...oneOf(port, `${field}.protocol`, protocols));
+    errors.push(...choice(port, field, 'protocol', protocols));
     return errors;
   });
 }

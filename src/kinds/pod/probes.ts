@@ -8,7 +8,7 @@ import {
 } from '../../meta/field-error.ts';
 import { at, listAt, textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { intAt, needed, notNegative, portNumber, portNumberOrName } from './fields.ts';
+import { intAt, needed, noneNegative, portNumber, portNumberOrName } from './fields.ts';
 
 type Rule = (action: JsonObject, path: string) => FieldError[];
 
@@ -82,7 +82,7 @@ const counts = [
 function validateProbe(probe: JsonObject, path: string): FieldError[] {
   const errors = [
     ...validateHandler(probe, path, probeActions),
-    ...counts.flatMap((name) => notNegative(probe, `${path}.${name}`)),
+    ...noneNegative(probe, path, ...counts),
   ];
   const field = `${path}.terminationGracePeriodSeconds`;
   const grace = intAt(probe, 'terminationGracePeriodSeconds');

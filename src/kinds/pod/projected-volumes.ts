@@ -10,10 +10,12 @@ import type { PodRules } from './rules.ts';
 
 const modeMax = 0o777;
 
-function validateMode(object: JsonObject, field: string): FieldError[] {
-  const mode = intAt(object, field.slice(field.lastIndexOf('.') + 1));
+function validateMode(object: JsonObject, path: string, name: string): FieldError[] {
+  const mode = intAt(object, name);
   if (mode === undefined || (mode >= 0 && mode <= modeMax)) return [];
-  return [invalid(field, mode, 'must be a number between 0 and 0777 (octal), both inclusive')];
+  return [
+    invalid(`${path}.${name}`, mode, 'must be a number between 0 and 0777 (octal), both inclusive'),
+  ];
 }
 
 function validateItems(source: JsonObject, path: string): FieldError[] {
@@ -26,7 +28,7 @@ function validateItem(item: JsonObject, path: string): FieldError[] {
   return [
     ...needed(item, path, 'key', 'path'),
     ...plainPath(`${path}.path`, textAt(item, 'path')),
-    ...validateMode(item, `${path}.mode`),
+    ...validateMode(item, path, 'mode'),
   ];
 }
 
@@ -34,7 +36,7 @@ const keyed =
   (name: string) =>
   (source: JsonObject, path: string): FieldError[] => [
     ...needed(source, path, name),
-    ...validateMode(source, `${path}.defaultMode`),
+    ...validateMode(source, path, 'defaultMode'),
     ...validateItems(source, path),
   ];
 
@@ -53,7 +55,7 @@ const volumeFields = [
 /** A `downwardAPI` volume; upstream gives its files no index in the path. */
 export function validateDownwardVolume(source: JsonObject, path: string): FieldError[] {
   return [
-    ...validateMode(source, `${path}.defaultMode`),
+    ...validateMode(source, path, 'defaultMode'),
     ...objectsAt(source, 'items').flatMap((file) => validateDownwardFile(file, path)),
   ];
 }
@@ -77,7 +79,7 @@ function validateDownwardFile(file: JsonObject, path: string): FieldError[] {
   } else {
     errors.push(required(path, 'one of fieldRef and resourceFieldRef is required'));
   }
-  return [...errors, ...validateMode(file, `${path}.mode`)];
+  return [...errors, ...validateMode(file, path, 'mode')];
 }
 
 /** A `projected` volume: files of several sources in one place. */
@@ -87,7 +89,7 @@ export function validateProjectedVolume(
   { rules }: { rules: PodRules },
 ): FieldError[] {
   const paths = new Set<string>();
-  const errors = validateMode(source, `${path}.defaultMode`);
+  const errors = validateMode(source, path, 'defaultMode');
   objectsAt(source, 'sources').forEach((one, index) => {
     errors.push(...validateProjection(one, { path, index, paths, rules }));
   });

@@ -87,7 +87,7 @@ export function validateContainerSecurity(
   if (context === undefined) return [];
   return [
     ...validateIds(context, path, ['runAsUser', 'runAsGroup']),
-    ...oneOfIfSet(context, `${path}.procMount`, ['Default', 'Unmasked']),
+    ...oneOfIfSet(context, path, 'procMount', ['Default', 'Unmasked']),
     ...validateSeccompProfile(objectAt(context, 'seccompProfile'), `${path}.seccompProfile`),
     ...validateEscalation(context, path),
     ...validateWindowsOptions(objectAt(context, 'windowsOptions'), `${path}.windowsOptions`),
@@ -126,7 +126,7 @@ export function validatePodSecurity(spec: JsonObject, path: string, rules: PodRu
   return [
     ...errors,
     ...validateSysctls(spec, `${path}.sysctls`, rules),
-    ...oneOfIfSet(context, `${path}.fsGroupChangePolicy`, fsPolicies),
+    ...oneOfIfSet(context, path, 'fsGroupChangePolicy', fsPolicies),
     ...validateSeccompProfile(objectAt(context, 'seccompProfile'), `${path}.seccompProfile`),
     ...validateWindowsOptions(objectAt(context, 'windowsOptions'), `${path}.windowsOptions`),
     ...validateAppArmorProfile(objectAt(context, 'appArmorProfile'), `${path}.appArmorProfile`),

@@ -7,8 +7,10 @@ import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { invalidGo } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { validateIp } from './fields.ts';
+import { isDeletionCost } from './annotations.ts';
+import { annotationsOf, validateIp } from './fields.ts';
 import { goList } from './go-text.ts';
+import { nothingAllowed } from './rules.ts';
 import { validateAnnotationUpdate } from './update.ts';
 
 /** What a node may say of a pod that it runs. */
@@ -21,8 +23,10 @@ export function validatePodStatus(
   const spec = objectAt(old, 'spec') ?? {};
   const policy = textAt(spec, 'restartPolicy');
   const restarting = restartable(spec);
+  // The rest of what may be kept is about the spec, which stays as it is.
+  const allow = { ...nothingAllowed, deletionCost: !isDeletionCost(annotationsOf(old), dialect) };
   return [
-    ...validateAnnotationUpdate(object, old, dialect),
+    ...validateAnnotationUpdate(object, old, { dialect, pod: object, allow }),
     ...validateConditions(status),
     ...validateNomination(status, before),
     ...validateQuality(status, before),

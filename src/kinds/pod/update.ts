@@ -62,10 +62,8 @@ export function validatePodUpdate(
   dialect: Dialect,
 ): FieldError[] {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
-  const errors = [
-    ...validatePod(object, changeRules(object, old, dialect)),
-    ...validateAnnotationUpdate(object, old, dialect),
-  ];
+  const rules = changeRules(object, old, dialect);
+  const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
   for (const member of ['containers', 'initContainers']) {
     const counts = [spec, before].map((one) => listAt(one, member).length);
     if (counts[0] !== counts[1]) {
@@ -86,10 +84,11 @@ export function validatePodUpdate(
 export function validateAnnotationUpdate(
   object: ApiObject,
   old: ApiObject,
-  dialect: Dialect,
+  rules: PodRules,
 ): FieldError[] {
   const [annotations, before] = [annotationsOf(object), annotationsOf(old)];
-  const where = { path: annotationsPath, rules: changeRules(object, old, dialect) };
+  const where = { path: annotationsPath, rules };
+  const { dialect } = rules;
   return [
     ...validateAnnotationChanges(annotations, before, { path: annotationsPath, dialect }),
     ...validatePodAnnotations(annotations, ensure(object, 'spec'), where),
@@ -215,10 +214,8 @@ export function validateAddedContainers(
   if (at(old, 'metadata', 'annotations', mirror) !== undefined) {
     return [forbiddenField('', 'static pods do not support ephemeral containers')];
   }
-  const errors = [
-    ...validatePod(object, changeRules(object, old, dialect)),
-    ...validateAnnotationUpdate(object, old, dialect),
-  ];
+  const rules = changeRules(object, old, dialect);
+  const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
   const added = objectsAt(object, 'spec', 'ephemeralContainers');
   for (const before of objectsAt(old, 'spec', 'ephemeralContainers')) {
     const name = JSON.stringify(textAt(before, 'name'));

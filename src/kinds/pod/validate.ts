@@ -5,7 +5,7 @@ import { textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { validateAffinity } from './affinity.ts';
 import { validateContainers } from './containers.ts';
-import { isSet, oneOf, oneOfIfSet, optionalText, validateLabels, within } from './fields.ts';
+import { choice, isSet, oneOfIfSet, optionalText, validateLabels, within } from './fields.ts';
 import { validateDnsConfig, validateHostAliases } from './name-service.ts';
 import { validateSchedulingGates, validateSpread, validateTolerations } from './placement.ts';
 import { validateHostNetworkPorts } from './ports.ts';
@@ -32,8 +32,8 @@ export function validatePodSpec(spec: JsonObject, path: string, rules: PodRules)
     ...errors,
     ...validateContainers(spec, path, { rules, volumes }),
     ...validateHostNetworkPorts(spec, path, rules),
-    ...oneOf(spec, `${path}.restartPolicy`, restartPolicies),
-    ...oneOf(spec, `${path}.dnsPolicy`, dnsPolicies),
+    ...choice(spec, path, 'restartPolicy', restartPolicies),
+    ...choice(spec, path, 'dnsPolicy', dnsPolicies),
     ...validateLabels(objectAt(spec, 'nodeSelector'), `${path}.nodeSelector`),
     ...validatePodSecurity(spec, `${path}.securityContext`, rules),
     ...validateAffinity(spec, `${path}.affinity`, rules),
@@ -63,7 +63,7 @@ function validateReferences(spec: JsonObject, path: string): FieldError[] {
   return [
     ...name('serviceAccountName', dnsSubdomain),
     ...name('nodeName', dnsSubdomain),
-    ...within(spec, `${path}.activeDeadlineSeconds`, [1, deadlineSecondsMax]),
+    ...within(spec, path, 'activeDeadlineSeconds', [1, deadlineSecondsMax]),
     ...name('hostname', dnsLabel),
     ...name('subdomain', dnsLabel),
     ...validateTolerations(objectsAt(spec, 'tolerations'), `${path}.tolerations`),
@@ -80,7 +80,9 @@ function validatePriority(spec: JsonObject, path: string): FieldError[] {
     ...(runtimeClass === undefined
       ? []
       : breaks(`${path}.runtimeClassName`, runtimeClass, dnsSubdomain)),
-    ...(isEmpty ? [required(field)] : oneOfIfSet(spec, field, preemptionPolicies)),
+    ...(isEmpty
+      ? [required(field)]
+      : oneOfIfSet(spec, path, 'preemptionPolicy', preemptionPolicies)),
   ];
 }
 

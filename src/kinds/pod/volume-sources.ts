@@ -72,7 +72,7 @@ const hostPath: SourceRule = (source, path) => {
   if (given === '') return [required(`${path}.path`)];
   return [
     ...noBacksteps(`${path}.path`, given),
-    ...oneOfIfSet(source, `${path}.type`, hostPathTypes),
+    ...oneOfIfSet(source, path, 'type', hostPathTypes),
   ];
 };
 
@@ -129,7 +129,7 @@ const iscsi: SourceRule = (source, path) => {
   return [
     ...needed(source, path, 'targetPortal', 'iqn'),
     ...(iqn === '' ? [] : validateInitiator(`${path}.iqn`, iqn)),
-    ...within(source, `${path}.lun`, [0, 255]),
+    ...within(source, path, 'lun', [0, 255]),
     ...(authenticates && !isSet(source, 'secretRef') ? [required(`${path}.secretRef`)] : []),
     ...(initiator === undefined ? [] : validateInitiator(`${path}.initiatorname`, initiator)),
   ];
@@ -151,7 +151,7 @@ const fc: SourceRule = (source, path) => {
   if (!isSet(source, 'lun')) {
     return [...errors, required(`${path}.lun`, 'lun is required if targetWWNs is specified')];
   }
-  return [...errors, ...within(source, `${path}.lun`, [0, 255])];
+  return [...errors, ...within(source, path, 'lun', [0, 255])];
 };
 
 const flocker: SourceRule = (source, path) => {
@@ -230,8 +230,8 @@ const azureDisk: SourceRule = (source, path) => {
   const uri = textAt(source, 'diskURI');
   const errors = [
     ...needed(source, path, 'diskName', 'diskURI'),
-    ...oneOfIfSet(source, `${path}.cachingMode`, ['None', 'ReadOnly', 'ReadWrite']),
-    ...oneOfIfSet(source, `${path}.kind`, ['Dedicated', 'Managed', 'Shared']),
+    ...oneOfIfSet(source, path, 'cachingMode', ['None', 'ReadOnly', 'ReadWrite']),
+    ...oneOfIfSet(source, path, 'kind', ['Dedicated', 'Managed', 'Shared']),
   ];
   if (kind === undefined) return errors;
   const [start, form] =

@@ -126,7 +126,7 @@ const propagations = ['Bidirectional', 'HostToContainer', 'None'];
 
 function validatePropagation(mount: JsonObject, container: JsonObject, path: string): FieldError[] {
   const propagation = optionalText(mount, 'mountPropagation');
-  const errors = oneOfIfSet(mount, `${path}.mountPropagation`, propagations);
+  const errors = oneOfIfSet(mount, path, 'mountPropagation', propagations);
   const isPrivileged = isTrue(container, 'securityContext', 'privileged');
   if (propagation === 'Bidirectional' && !isPrivileged) {
     const why = 'Bidirectional mount propagation is available only to privileged containers';
@@ -138,7 +138,7 @@ function validatePropagation(mount: JsonObject, container: JsonObject, path: str
 function validateReadOnly(mount: JsonObject, propagation: string, path: string): FieldError[] {
   const field = `${path}.recursiveReadOnly`;
   const allowed = ['Disabled', 'Enabled', 'IfPossible'];
-  const errors = oneOfIfSet(mount, field, allowed);
+  const errors = oneOfIfSet(mount, path, 'recursiveReadOnly', allowed);
   const value = optionalText(mount, 'recursiveReadOnly');
   if (value !== 'Enabled' && value !== 'IfPossible') return errors;
   if (!isTrue(mount, 'readOnly')) {

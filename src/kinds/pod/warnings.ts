@@ -38,8 +38,16 @@ export function podWarnings(holder: JsonObject, path: string, dialect: Dialect):
   ];
 }
 
+const knownLabels = new Map<string, ReadonlyMap<string, string>>();
+
 /** Labels of nodes that others have taken the place of, with what upstream says of each. */
 function deprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
+  const known = knownLabels.get(dialect.name) ?? readDeprecatedLabels(dialect);
+  knownLabels.set(dialect.name, known);
+  return known;
+}
+
+function readDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
   const { label } = dialect;
   const instead = (release: string, name: string) =>
     `deprecated since ${release}; use ${JSON.stringify(name)} instead`;

@@ -10,6 +10,7 @@ import { breaks, dnsSubdomain } from '../../meta/names.ts';
 import { at, listAt, textAt } from '../cells.ts';
 import { objectAt } from '../fill.ts';
 import { isSet, isTrue, optionalText, refuseSet } from './fields.ts';
+import { containersOf } from './references.ts';
 import { eachContainer } from './visit.ts';
 
 const specKiBMax = 64;
@@ -89,8 +90,11 @@ const hostProcess = (holder: JsonObject): boolean | undefined => {
 
 /** Containers that run as processes of the host: all of a pod's or none, on the host's network. */
 export function validateHostProcesses(spec: JsonObject, path: string): FieldError[] {
-  const errors: FieldError[] = [];
   const ofPod = hostProcess(spec);
+  if (ofPod === undefined && !containersOf(spec).some((one) => hostProcess(one) !== undefined)) {
+    return [];
+  }
+  const errors: FieldError[] = [];
   let [all, onHost] = [0, 0];
   for (const { container, path: field } of eachContainer(spec, path)) {
     const own = hostProcess(container);
