@@ -16,7 +16,7 @@ import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
-import { noneNegative } from '../pod/fields.ts';
+import { isSet, noneNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
@@ -53,6 +53,15 @@ function fillDefaults(object: JsonObject): void {
     fill(ensure(claim, 'status'), { phase: 'Pending' });
     fill(claim, { apiVersion: 'v1', kind: 'PersistentVolumeClaim' });
   }
+}
+
+const rollingOf = (object: JsonObject | undefined) =>
+  objectAt(object, 'spec', 'updateStrategy', 'rollingUpdate');
+
+/** Drops what belongs to features that release 1.32 has off. */
+function dropFromSet(object: JsonObject, old?: JsonObject): void {
+  dropDisabledOfTemplate(object, old);
+  if (!isSet(rollingOf(old), 'maxUnavailable')) delete rollingOf(object)?.['maxUnavailable'];
 }
 
 const policies = ['OrderedReady', 'Parallel'];
@@ -200,9 +209,9 @@ export function statefulSet(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsLabel,
       hasStatus: true,
-      prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
+      prepareForCreate: (_, object) => dropFromSet(object),
       prepareForUpdate: (context, object, old) => {
-        if (context.subresource !== 'status') dropDisabledOfTemplate(object, old);
+        if (context.subresource !== 'status') dropFromSet(object, old);
       },
       validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
       validateUpdate: (context, object, old) =>
