@@ -17,6 +17,8 @@ export async function loadCommands(): Promise<readonly Command[]> {
     wait,
     explain,
     convert,
+    proxy,
+    completion,
   ] = await Promise.all([
     import('./commands/get.ts'),
     import('./commands/describe.ts'),
@@ -32,6 +34,8 @@ export async function loadCommands(): Promise<readonly Command[]> {
     import('./commands/wait.ts'),
     import('./commands/explain.ts'),
     import('./commands/convert.ts'),
+    import('./commands/proxy.ts'),
+    import('./commands/completion.ts'),
   ]);
   return [
     get.getCommand,
@@ -50,6 +54,8 @@ export async function loadCommands(): Promise<readonly Command[]> {
     convert.convertCommand,
     auth.authCommand,
     config.configCommand,
+    proxy.proxyCommand,
+    completion.completionCommand,
     misc.apiResourcesCommand,
     misc.apiVersionsCommand,
     misc.versionCommand,

@@ -12,6 +12,10 @@ import { globalFlags, Session } from './session.ts';
 /** Runs one command line (without the program's name) and gives its exit code; never throws. */
 export async function runSvcctl(io: CliIo, args: readonly string[]): Promise<number> {
   let session: Session | undefined;
+  if (args[0] === '__complete') {
+    const { complete } = await import('./completion.ts');
+    return complete(io, args.slice(1));
+  }
   try {
     const { path, command, rest } = findCommand(await loadCommands(), args);
     const specs: readonly FlagSpec[] = [...globalFlags, ...(command?.flags ?? [])];

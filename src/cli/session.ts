@@ -46,15 +46,23 @@ export class Session {
   readonly flags: Flags;
   /** A command's own flag of a global name (`--user` of bindings) says nothing of the context. */
   readonly #own: ReadonlySet<string>;
+  readonly #timeoutMs: number;
   #config: Kubeconfig | undefined;
   #configError: unknown = new Error('the kubeconfig was not read');
   #resolved: ResolvedContext | undefined;
   #client: ApiClient | undefined;
   #discovery: Promise<Discovery> | undefined;
 
-  constructor(options: { io: CliIo; flags: Flags; ownFlags?: readonly FlagSpec[] }) {
+  /** @param options.timeoutMs longest wait for an answer where no flag says another; 0: none */
+  constructor(options: {
+    readonly io: CliIo;
+    readonly flags: Flags;
+    readonly ownFlags?: readonly FlagSpec[];
+    readonly timeoutMs?: number;
+  }) {
     this.io = options.io;
     this.flags = options.flags;
+    this.#timeoutMs = options.timeoutMs ?? 0;
     this.#own = new Set(options.ownFlags?.map((flag) => flag.name));
   }
 
@@ -105,7 +113,7 @@ export class Session {
       this.#client = createApiClient(
         { ...this.context.client, userAgent: `svcctl/${clientVersion}` },
         {
-          timeoutMs: this.flags.durationMs('request-timeout') ?? 0,
+          timeoutMs: this.flags.durationMs('request-timeout') ?? this.#timeoutMs,
           observer: {
             warning: (text) => io.err(`Warning: ${text}\n`),
             request: ({ method, url, status, tookMs }) => {

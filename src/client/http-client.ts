@@ -3,13 +3,13 @@ import https from 'node:https';
 import type { ClientConfig } from './client-config.ts';
 import { createConnections } from './connections.ts';
 import type { Credential } from './credential.ts';
-import { requestHeaders } from './request-headers.ts';
+import { hasAuthorization, requestHeaders } from './request-headers.ts';
 
 export interface HttpRequest {
   readonly method: string;
   /** Path and query, below the server's prefix. */
   readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: Buffer | string | undefined;
   /** Ends the request with an AbortError. */
   readonly signal?: AbortSignal | undefined;
@@ -60,9 +60,9 @@ export function createHttpClient(config: ClientConfig): HttpClient {
   const base = new URL(config.server);
   const secure = base.protocol === 'https:';
   const connections = createConnections(config, secure);
-  const source = config.credentials;
 
   const open = async (request: HttpRequest): Promise<IncomingMessage> => {
+    const source = hasAuthorization(request.headers) ? undefined : config.credentials;
     const credential = await source?.current();
     const send = (shown: Credential | undefined) =>
       sendOnce(request, { config, base, agent: connections.agentFor(shown), credential: shown });

@@ -2,17 +2,25 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import type { ClientConfig, Impersonation } from './client-config.ts';
 import type { Credential } from './credential.ts';
 
-/** The headers of a request: its own, and those that say who asks. */
+/**
+ * The headers of a request: its own, and those that say who asks. An authorization among its own is
+ * meant, and stays.
+ */
 export function requestHeaders(options: {
   readonly config: ClientConfig;
-  readonly own: Readonly<Record<string, string>> | undefined;
+  readonly own: Readonly<Record<string, string | readonly string[]>> | undefined;
   readonly credential: Credential | undefined;
 }): OutgoingHttpHeaders {
   const { config, own, credential } = options;
-  const headers: OutgoingHttpHeaders = { accept: 'application/json', ...own };
+  const headers: OutgoingHttpHeaders = { accept: 'application/json' };
+  for (const [name, value] of Object.entries(own ?? {})) {
+    headers[name] = typeof value === 'string' ? value : [...value];
+  }
   if (config.userAgent !== undefined) headers['user-agent'] = config.userAgent;
   const token = config.token?.() || credential?.token;
-  if (token) {
+  if (hasAuthorization(own)) {
+    // Whoever sends it has said who asks.
+  } else if (token) {
     headers['authorization'] = `Bearer ${token}`;
   } else if (config.basicAuth !== undefined) {
     const { username, password } = config.basicAuth;
@@ -20,6 +28,11 @@ export function requestHeaders(options: {
   }
   if (config.impersonate !== undefined) impersonate(headers, config.impersonate);
   return headers;
+}
+
+/** Whether a request brings its own credential. */
+export function hasAuthorization(own: Readonly<Record<string, unknown>> | undefined): boolean {
+  return Object.keys(own ?? {}).some((name) => name.toLowerCase() === 'authorization');
 }
 
 function impersonate(headers: OutgoingHttpHeaders, wanted: Impersonation): void {

@@ -11,6 +11,7 @@ import { alignLines } from '../table.ts';
 
 export const canICommand: Command = {
   name: 'can-i',
+  completes: 'verb-and-type',
   summary: 'Check whether an action is allowed',
   usage: 'VERB [TYPE | TYPE/NAME | NONRESOURCEURL]',
   flags: [

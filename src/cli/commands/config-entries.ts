@@ -63,6 +63,7 @@ function putFile(
 
 export const setClusterCommand: Command = {
   name: 'set-cluster',
+  completes: 'clusters',
   summary: 'Set a cluster entry in kubeconfig',
   usage: 'NAME [--server=…] [--certificate-authority=…] [--insecure-skip-tls-verify]',
   flags: [embedFlag, { name: 'proxy-url', type: 'text', help: 'Proxy to reach the server by' }],
@@ -99,6 +100,7 @@ export const setClusterCommand: Command = {
 
 export const setCredentialsCommand: Command = {
   name: 'set-credentials',
+  completes: 'users',
   summary: 'Set a user entry in kubeconfig',
   usage: 'NAME [--token=…] [--client-certificate=… --client-key=…] [--exec-command=…]',
   flags: [
@@ -234,6 +236,7 @@ function changedEnv(present: readonly JsonObject[], changes: Pairs): JsonObject[
 
 export const setContextCommand: Command = {
   name: 'set-context',
+  completes: 'contexts',
   summary: 'Set a context entry in kubeconfig',
   usage: '[NAME | --current] [--cluster=…] [--user=…] [--namespace=…]',
   flags: [{ name: 'current', type: 'boolean', help: 'Change the current context' }],

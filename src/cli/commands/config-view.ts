@@ -127,6 +127,7 @@ export function readContents(file: string): Buffer {
 
 export const getContextsCommand: Command = {
   name: 'get-contexts',
+  completes: 'contexts',
   summary: 'Describe one or many contexts',
   usage: '[(-o|--output=)name] [CONTEXT_NAME…]',
   flags: [

@@ -21,6 +21,7 @@ import {
 
 const useContextCommand: Command = {
   name: 'use-context',
+  completes: 'contexts',
   aliases: ['use'],
   summary: 'Set the current-context in a kubeconfig file',
   usage: 'CONTEXT_NAME',
@@ -38,6 +39,7 @@ const useContextCommand: Command = {
 
 const renameContextCommand: Command = {
   name: 'rename-context',
+  completes: 'contexts',
   summary: 'Rename a context from the kubeconfig file',
   usage: 'CONTEXT_NAME NEW_NAME',
   async run(session, args) {
@@ -70,6 +72,7 @@ function deleteCommandOf(name: string, list: ListName): Command {
     name,
     summary: `Delete the specified ${what} from the kubeconfig`,
     usage: 'NAME',
+    completes: list,
     async run(session, args) {
       const [wanted = ''] = exactly(1, args);
       const config = await readMerged(session);

@@ -19,6 +19,7 @@ import { dryRunOf, dryRunSuffix, writeFlags } from '../writes.ts';
 
 export const deleteCommand: Command = {
   name: 'delete',
+  completes: 'objects',
   summary: 'Delete resources by file names, stdin, resources and names, or selectors',
   usage: '([-f FILENAME] | TYPE [(NAME | -l label | --all)])',
   flags: [

@@ -8,6 +8,7 @@ import { alignLines, humanDuration } from '../table.ts';
 
 export const describeCommand: Command = {
   name: 'describe',
+  completes: 'objects',
   summary: 'Show details of a specific resource or group of resources',
   usage: '(TYPE [NAME | -l label] | TYPE/NAME ... | -f FILENAME)',
   flags: [

@@ -13,6 +13,7 @@ import { dryRunSuffix, writeFlags, writeQuery } from '../writes.ts';
 
 export const editCommand: Command = {
   name: 'edit',
+  completes: 'objects',
   summary: 'Edit a resource on the server',
   usage: '(TYPE NAME | TYPE/NAME | -f FILENAME)',
   flags: [

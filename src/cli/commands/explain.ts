@@ -8,6 +8,7 @@ import type { Session } from '../session.ts';
 
 export const explainCommand: Command = {
   name: 'explain',
+  completes: 'types',
   summary: 'Tell the fields of a kind, from the schema of the server',
   usage: 'TYPE[.FIELD ...]',
   flags: [

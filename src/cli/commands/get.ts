@@ -27,6 +27,7 @@ import {
 
 export const getCommand: Command = {
   name: 'get',
+  completes: 'objects',
   summary: 'Display one or many resources',
   usage: '(TYPE[.VERSION][.GROUP] [NAME | -l label] | TYPE/NAME ...)',
   flags: [

@@ -28,6 +28,7 @@ interface Subject {
 
 export const labelCommand: Command = {
   name: 'label',
+  completes: 'objects',
   summary: 'Update the labels on a resource',
   usage: '(TYPE NAME | -f FILENAME) KEY_1=VAL_1 ... KEY_N- ...',
   flags,
@@ -42,6 +43,7 @@ export const labelCommand: Command = {
 
 export const annotateCommand: Command = {
   name: 'annotate',
+  completes: 'objects',
   summary: 'Update the annotations on a resource',
   usage: '(TYPE NAME | -f FILENAME) KEY_1=VAL_1 ... KEY_N- ...',
   flags,

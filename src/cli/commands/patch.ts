@@ -26,6 +26,7 @@ const patchTypes: Readonly<Record<string, string>> = {
 
 export const patchCommand: Command = {
   name: 'patch',
+  completes: 'objects',
   summary: 'Update fields of a resource',
   usage: '(TYPE NAME | TYPE/NAME | -f FILENAME) [-p PATCH | --patch-file FILE]',
   flags: [

@@ -18,6 +18,7 @@ import { conditionsOf } from './describe.ts';
 
 export const waitCommand: Command = {
   name: 'wait',
+  completes: 'objects',
   summary: 'Wait for a specific condition on one or many resources',
   usage:
     '(TYPE NAME | TYPE/NAME | -f FILENAME) --for=delete|create|condition=TYPE[=STATUS]|jsonpath={…}[=VALUE]',
