@@ -82,8 +82,8 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     authorizationModes: ['RBAC'],
     // A test's namespace holds what the test puts there, and revisions move when it writes.
     controllers: [],
-    // No controller makes the account that pods run as by default.
-    admission: { disabled: ['ServiceAccount'] },
+    // They need the controllers: one makes the account that pods run as, others let volumes go.
+    admission: { disabled: ['ServiceAccount', 'StorageObjectInUseProtection'] },
     livezGracePeriodMs: 0,
     shutdownDelayMs: 0,
     compressResponses: true,

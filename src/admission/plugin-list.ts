@@ -23,15 +23,36 @@ const plugins: readonly PluginEntry[] = [
     byDefault: 'off',
     load: async () => (await import('./always.ts')).alwaysAdmit,
   },
-  { name: 'NamespaceAutoProvision', byDefault: 'off' },
+  {
+    name: 'NamespaceAutoProvision',
+    byDefault: 'off',
+    load: async (tools) => (await import('./namespaces.ts')).namespaceAutoProvision(tools),
+  },
   {
     name: 'NamespaceLifecycle',
     byDefault: 'on',
     load: async (tools) => (await import('./namespace-lifecycle.ts')).namespaceLifecycle(tools),
   },
-  { name: 'NamespaceExists', byDefault: 'off' },
-  { name: 'LimitPodHardAntiAffinityTopology', byDefault: 'off' },
-  { name: 'LimitRanger', byDefault: 'on' },
+  {
+    name: 'NamespaceExists',
+    byDefault: 'off',
+    load: async (tools) => (await import('./namespaces.ts')).namespaceExists(tools),
+  },
+  {
+    name: 'LimitPodHardAntiAffinityTopology',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async (tools) =>
+      (await import('./limit-pod-hard-anti-affinity-topology.ts')).limitPodHardAntiAffinityTopology(
+        tools,
+      ),
+  },
+  {
+    name: 'LimitRanger',
+    byDefault: 'on',
+    on: ['pods', 'persistentvolumeclaims'],
+    load: async (tools) => (await import('./limit-ranger.ts')).limitRanger(tools),
+  },
   {
     name: 'ServiceAccount',
     byDefault: 'on',
@@ -41,29 +62,125 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'NodeRestriction',
     byDefault: 'off',
+    on: [
+      'pods',
+      'nodes',
+      'persistentvolumeclaims',
+      'serviceaccounts',
+      'leases.coordination',
+      'csinodes.storage',
+      'resourceslices.resource',
+    ],
     load: async (tools) => (await import('./node-restriction.ts')).nodeRestriction(tools),
   },
-  { name: 'TaintNodesByCondition', byDefault: 'on' },
-  { name: 'AlwaysPullImages', byDefault: 'off' },
+  {
+    name: 'TaintNodesByCondition',
+    byDefault: 'on',
+    on: ['nodes'],
+    load: async (tools) =>
+      (await import('./taint-nodes-by-condition.ts')).taintNodesByCondition(tools),
+  },
+  {
+    name: 'AlwaysPullImages',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async () => (await import('./always-pull-images.ts')).alwaysPullImages,
+  },
   { name: 'ImagePolicyWebhook', byDefault: 'off' },
   { name: 'PodSecurity', byDefault: 'on' },
-  { name: 'PodNodeSelector', byDefault: 'off' },
-  { name: 'Priority', byDefault: 'on' },
-  { name: 'DefaultTolerationSeconds', byDefault: 'on' },
+  {
+    name: 'PodNodeSelector',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async (tools) => (await import('./pod-node-selector.ts')).podNodeSelector(tools),
+  },
+  {
+    name: 'Priority',
+    byDefault: 'on',
+    on: ['pods', 'priorityclasses.scheduling'],
+    load: async (tools) => (await import('./priority.ts')).priority(tools),
+  },
+  {
+    name: 'DefaultTolerationSeconds',
+    byDefault: 'on',
+    on: ['pods'],
+    load: async (tools) =>
+      (await import('./default-toleration-seconds.ts')).defaultTolerationSeconds(tools),
+  },
   { name: 'PodTolerationRestriction', byDefault: 'off' },
   { name: 'EventRateLimit', byDefault: 'off' },
-  { name: 'ExtendedResourceToleration', byDefault: 'off' },
-  { name: 'DefaultStorageClass', byDefault: 'on' },
-  { name: 'StorageObjectInUseProtection', byDefault: 'on' },
-  { name: 'OwnerReferencesPermissionEnforcement', byDefault: 'off' },
-  { name: 'PersistentVolumeClaimResize', byDefault: 'on' },
-  { name: 'RuntimeClass', byDefault: 'on' },
-  { name: 'CertificateApproval', byDefault: 'on' },
-  { name: 'CertificateSigning', byDefault: 'on' },
+  {
+    name: 'ExtendedResourceToleration',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async (tools) =>
+      (await import('./extended-resource-toleration.ts')).extendedResourceToleration(tools),
+  },
+  {
+    name: 'DefaultStorageClass',
+    byDefault: 'on',
+    on: ['persistentvolumeclaims'],
+    load: async (tools) => (await import('./default-classes.ts')).defaultStorageClass(tools),
+  },
+  {
+    name: 'StorageObjectInUseProtection',
+    byDefault: 'on',
+    on: ['persistentvolumes', 'persistentvolumeclaims'],
+    load: async (tools) =>
+      (await import('./storage-object-in-use-protection.ts')).storageObjectInUseProtection(tools),
+  },
+  {
+    name: 'OwnerReferencesPermissionEnforcement',
+    byDefault: 'off',
+    load: async (tools) =>
+      (
+        await import('./owner-references-permission-enforcement.ts')
+      ).ownerReferencesPermissionEnforcement(tools),
+  },
+  {
+    name: 'PersistentVolumeClaimResize',
+    byDefault: 'on',
+    on: ['persistentvolumeclaims'],
+    load: async (tools) =>
+      (await import('./persistent-volume-claim-resize.ts')).persistentVolumeClaimResize(tools),
+  },
+  {
+    name: 'RuntimeClass',
+    byDefault: 'on',
+    on: ['pods'],
+    load: async (tools) => (await import('./runtime-class.ts')).runtimeClass(tools),
+  },
+  {
+    name: 'CertificateApproval',
+    byDefault: 'on',
+    on: ['certificatesigningrequests.certificates'],
+    load: async (tools) => (await import('./certificates.ts')).certificateApproval(tools),
+  },
+  {
+    name: 'CertificateSigning',
+    byDefault: 'on',
+    on: ['certificatesigningrequests.certificates'],
+    load: async (tools) => (await import('./certificates.ts')).certificateSigning(tools),
+  },
   { name: 'ClusterTrustBundleAttest', byDefault: 'on' },
-  { name: 'CertificateSubjectRestriction', byDefault: 'on' },
-  { name: 'DefaultIngressClass', byDefault: 'on' },
-  { name: 'DenyServiceExternalIPs', byDefault: 'off' },
+  {
+    name: 'CertificateSubjectRestriction',
+    byDefault: 'on',
+    on: ['certificatesigningrequests.certificates'],
+    load: async (tools) => (await import('./certificates.ts')).certificateSubjectRestriction(tools),
+  },
+  {
+    name: 'DefaultIngressClass',
+    byDefault: 'on',
+    on: ['ingresses.networking'],
+    load: async (tools) => (await import('./default-classes.ts')).defaultIngressClass(tools),
+  },
+  {
+    name: 'DenyServiceExternalIPs',
+    byDefault: 'off',
+    on: ['services'],
+    load: async () => (await import('./deny-service-external-ips.ts')).denyServiceExternalIps,
+  },
   { name: 'MutatingAdmissionPolicy', byDefault: 'on' },
   { name: 'MutatingAdmissionWebhook', byDefault: 'on' },
   { name: 'ValidatingAdmissionPolicy', byDefault: 'on' },

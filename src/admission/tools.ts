@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { forbidden, type StatusError } from '../meta/status.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
@@ -48,7 +49,14 @@ export interface AdmissionTools {
   readonly clock: Clock;
   readonly objects: ObjectReader;
   readonly settings: PluginSettings;
-  readonly isAllowed: (question: Question) => Promise<boolean>;
+  /** Whether authorization allows something, and what it says of it. */
+  readonly decide: (
+    question: Question,
+  ) => Promise<{ readonly allowed: boolean; readonly reason: string }>;
+  /** A built-in kind of the core group, by its resource. */
+  readonly kindOf: (resource: string) => ResourceDef | undefined;
+  /** Any kind that is served, by its apiVersion and kind. */
+  readonly defOfKind: (apiVersion: string, kind: string) => ResourceDef | undefined;
   /** For the few plugins that write; made after the plugins, so asked for when needed. */
   readonly registry: () => Registry;
 }

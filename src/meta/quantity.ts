@@ -123,3 +123,15 @@ function printedBinary(nano: bigint): string {
   }
   return `${mantissa}${power === 0 ? '' : binarySuffixes[power - 1]}`;
 }
+
+/** The sum of amounts, printed in the format of the first that is not nothing, as upstream does. */
+export function sumQuantities(amounts: readonly Quantity[]): Quantity {
+  const nano = amounts.reduce((sum, one) => sum + one.nano, 0n);
+  const { text = '0' } = amounts.find((one) => one.nano !== 0n) ?? {};
+  return { nano, text: printed(nano, formatOf(text)) };
+}
+
+function formatOf(text: string): Format {
+  const suffix = /[a-zA-Z].*$/.exec(text)?.[0] ?? '';
+  return suffixOf(suffix)?.format ?? 'decimal';
+}

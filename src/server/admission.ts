@@ -5,7 +5,9 @@ import { admissionPlugins } from '../admission/plugin-list.ts';
 import type { AdmissionTools } from '../admission/tools.ts';
 import { type EscalationPort, escalationCheck } from '../authz/escalation-check.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import { apiVersionOf } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import type { AdmissionPort } from '../registry/contract.ts';
 import type { Registry } from '../registry/registry.ts';
@@ -36,13 +38,15 @@ export function createAdmission(options: {
       notReadyTolerationSeconds: admission.notReadyTolerationSeconds ?? 300,
       unreachableTolerationSeconds: admission.unreachableTolerationSeconds ?? 300,
     },
-    isAllowed: async (question) => {
+    decide: async (question) => {
       const { subresource = '', namespace = '', name = '' } = question;
       const asked = { ...question, subresource, namespace, name };
       const about = { isResourceRequest: true, version: '*', path: '' };
-      const { decision } = await authorization.decide({ ...asked, ...about });
-      return decision === 'allow';
+      const { decision, reason } = await authorization.decide({ ...asked, ...about });
+      return { allowed: decision === 'allow', reason };
     },
+    kindOf: (resource) => catalogue.snapshot().builtin('', resource),
+    defOfKind: (apiVersion, kind) => defOfKind(catalogue, apiVersion, kind),
     registry: options.registry,
   };
   return admissionChain([
@@ -51,4 +55,20 @@ export function createAdmission(options: {
     closedKinds(options.closed),
     escalationCheck({ dialect, port: authorization }),
   ]);
+}
+
+function defOfKind(
+  catalogue: Catalogue,
+  apiVersion: string,
+  kind: string,
+): ResourceDef | undefined {
+  const { defs } = catalogue.snapshot();
+  return defs.find(
+    (def) =>
+      def.kind === kind &&
+      def.versions.some(
+        ({ version, served }) =>
+          served && apiVersionOf({ group: def.group, version }) === apiVersion,
+      ),
+  );
 }

@@ -19,6 +19,12 @@ const selectable = [
     byDefault: 'on',
   },
   { name: 'default-service-controller', alias: 'default-service', byDefault: 'on' },
+  {
+    name: 'persistentvolumeclaim-protection-controller',
+    alias: 'pvc-protection',
+    byDefault: 'on',
+  },
+  { name: 'persistentvolume-protection-controller', alias: 'pv-protection', byDefault: 'on' },
   { name: 'bootstrap-signer-controller', alias: 'bootstrapsigner', byDefault: 'off' },
   { name: 'token-cleaner-controller', alias: 'tokencleaner', byDefault: 'off' },
 ] as const satisfies readonly SelectableController[];

@@ -76,6 +76,32 @@ function elements(bytes: Buffer): DerElement[] {
   return found;
 }
 
+const organization = Buffer.from('55040a', 'hex');
+const bmpString = 0x1e;
+
+/** The organizations in the subject of a request, whose form is right already; see above. */
+export function requestedOrganizations(pem: Buffer): readonly string[] {
+  const der = pemBlock(pem.toString('latin1'));
+  if (der === undefined) return [];
+  const [outer] = elements(der);
+  const [info] = elements(outer!.content);
+  const [, subject] = elements(info!.content);
+  return elements(subject!.content)
+    .flatMap((set) => elements(set.content))
+    .flatMap((attribute) => {
+      const [type, value] = elements(attribute.content);
+      return type?.content.equals(organization) && value !== undefined ? [textOf(value)] : [];
+    });
+}
+
+/** Most string types are UTF-8 or a part of it; one has two bytes a character. */
+function textOf({ tag, content }: DerElement): string {
+  if (tag !== bmpString) return content.toString('utf8');
+  return Buffer.from(content.subarray(0, content.length & ~1))
+    .swap16()
+    .toString('utf16le');
+}
+
 /** What a request wants a certificate to say. */
 export interface RequestedNames {
   readonly commonName: string;

@@ -1,0 +1,62 @@
+import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { textAt } from '../kinds/cells.ts';
+import { objectAt, objectsAt } from '../kinds/fill.ts';
+import { parseQuantity, type Quantity, sumQuantities } from '../meta/quantity.ts';
+
+/** Amounts by the name of what they are of: `cpu`, `requests.storage`. */
+export type Amounts = ReadonlyMap<string, Quantity>;
+
+/** Reads a resource list; what is no quantity is for validation to refuse. */
+export function amountsOf(value: JsonValue | undefined): Amounts {
+  const amounts = new Map<string, Quantity>();
+  if (!isObject(value)) return amounts;
+  for (const [name, text] of Object.entries(value)) {
+    const parsed = parseQuantity(String(text));
+    if ('nano' in parsed) amounts.set(name, parsed);
+  }
+  return amounts;
+}
+
+/** The two lists of amounts together. */
+export function sumAmounts(one: Amounts, other: Amounts): Amounts {
+  const sum = new Map(one);
+  for (const [name, amount] of other) {
+    const present = sum.get(name);
+    sum.set(name, present === undefined ? amount : sumQuantities([present, amount]));
+  }
+  return sum;
+}
+
+/** Of each name the larger amount. */
+export function largerAmounts(one: Amounts, other: Amounts): Amounts {
+  const larger = new Map(one);
+  for (const [name, amount] of other) {
+    const present = larger.get(name);
+    if (present === undefined || amount.nano > present.nano) larger.set(name, amount);
+  }
+  return larger;
+}
+
+/**
+ * What a pod asks for as a whole: its containers together, or what preparing it takes where that
+ * is more. Containers that prepare and then stay count with both.
+ */
+export function podAmounts(spec: JsonObject | undefined, member: 'requests' | 'limits'): Amounts {
+  const asked = (container: JsonObject) => amountsOf(objectAt(container, 'resources', member));
+  let running: Amounts = new Map();
+  let staying: Amounts = new Map();
+  let preparing: Amounts = new Map();
+  for (const container of objectsAt(spec, 'containers')) {
+    running = sumAmounts(running, asked(container));
+  }
+  for (const container of objectsAt(spec, 'initContainers')) {
+    if (textAt(container, 'restartPolicy') === 'Always') {
+      running = sumAmounts(running, asked(container));
+      staying = sumAmounts(staying, asked(container));
+      preparing = largerAmounts(preparing, staying);
+    } else {
+      preparing = largerAmounts(preparing, sumAmounts(asked(container), staying));
+    }
+  }
+  return largerAmounts(running, preparing);
+}
