@@ -56,7 +56,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect((await asJane('* *')).code).toBe(1);
     });
 
-    test('CLIENT-1: auth can-i warns of what it does not know, and refuses what makes no sense', async () => {
+    test('CLIENT-1: auth can-i warns of the unknown, and refuses nonsense', async () => {
       const warning = async (line: string) => {
         const { code, err } = await ctl(`auth can-i ${line}`);
         expect(code).toBe(0);
@@ -352,7 +352,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
       expect(again).toEqual({ code: 0, out: `role.${rbac}/r reconciled\n`, err: '' });
     });
 
-    test('CLIENT-1: auth reconcile adds rules by what they grant, and takes away when told to', async () => {
+    test('CLIENT-1: auth reconcile adds rules by what they grant, or takes away', async () => {
       const keep = { labels: { a: 'old', kept: '1' } };
       await run([role([rule(['pods'], ['get', 'list']), rule(['secrets'], ['get'])], keep)]);
       const wanted = role([rule(['pods', 'services'], ['get'])], { labels: { a: 'new', b: '1' } });

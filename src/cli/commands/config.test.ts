@@ -309,7 +309,7 @@ describe('CLIENT-1: config', () => {
     expect(await succeed('view -o jsonpath={.current-context}')).toBe('c');
   });
 
-  test('CLIENT-1: config changes an entry where it is defined, and keeps what it does not know', async () => {
+  test('CLIENT-1: config changes an entry where it is, and keeps the unknown', async () => {
     env = { SVCCONFIG: [file('absent'), file('one'), file('two')].join(path.delimiter) };
     writeFileSync(
       file('one'),
