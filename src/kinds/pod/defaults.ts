@@ -66,12 +66,14 @@ function fillContainer(container: JsonObject): void {
   }
 }
 
-/** `latest` and no tag at all mean the image may change under its name. */
+/** `latest` and no tag at all mean the image may change under its name; a digest pins it. */
 function pullPolicy(image: string): JsonValue {
-  const afterSlash = image.slice(image.lastIndexOf('/') + 1);
-  if (afterSlash.includes('@')) return 'IfNotPresent';
-  const colon = afterSlash.indexOf(':');
-  const tag = colon < 0 ? 'latest' : afterSlash.slice(colon + 1);
+  // Upstream finds no tag in what it cannot read as an image.
+  if (image === '' || /\s/.test(image)) return 'IfNotPresent';
+  const [named = '', digest] = image.slice(image.lastIndexOf('/') + 1).split('@');
+  const colon = named.indexOf(':');
+  const untagged = digest === undefined ? 'latest' : '';
+  const tag = colon < 0 ? untagged : named.slice(colon + 1);
   return tag === 'latest' ? 'Always' : 'IfNotPresent';
 }
 
