@@ -43,6 +43,8 @@ export interface CrdRules {
   readonly dialect: Dialect;
   readonly embedded: EmbeddedRules;
   readonly checkRules?: RuleChecker;
+  /** `v1beta1` asks for less: a schema may be missing, and need not be structural if none prunes. */
+  readonly strictness?: 'v1beta1';
   /** What is wrong with a CA bundle (base64 of PEM); absent: nothing is. */
   readonly checkBundle?: (bundle: string) => readonly string[];
 }
@@ -115,16 +117,24 @@ function validateAll(crd: Crd, options: Options): FieldError[] {
     ...validateCrdStatus(crd),
     ...storedVersionErrors(crd),
     ...approvalErrors(crd, options.old, options.rules.dialect),
-    ...(preserve && !kept ? [invalid('spec.preserveUnknownFields', true, detail)] : []),
+    ...(preserve && !kept && !isLenient(options)
+      ? [invalid('spec.preserveUnknownFields', true, detail)]
+      : []),
   ];
 }
+
+/** What an earlier version let pass may stay. */
+const isLenient = ({ rules, old }: Options): boolean =>
+  rules.strictness === 'v1beta1' ||
+  old?.spec.preserveUnknownFields === true ||
+  (old?.spec.versions ?? []).some((version) => schemaOfVersion(version) === undefined);
 
 function specErrors(internal: InternalSpec, options: Options): FieldError[] {
   const { spec } = internal;
   return [
     ...groupErrors(spec.group),
     ...scopeErrors(spec.scope),
-    ...missingSchemaErrors(internal),
+    ...(isLenient(options) ? [] : missingSchemaErrors(internal)),
     ...defaultsNeedPruning(internal),
     ...versionErrors(internal, options),
     ...requiredNames(internal),
@@ -231,7 +241,11 @@ function oneVersionErrors(
     ...deprecationErrors(version, path),
     ...schemaErrors(
       { schema: version.schema, path: childPath(path, 'schema'), version: version.name },
-      { statusEnabled: subresources?.status !== undefined, options },
+      {
+        statusEnabled: subresources?.status !== undefined,
+        structure: structureOf(internal, options),
+        options,
+      },
     ),
     ...subresourceErrors(version.subresources, childPath(path, 'subresources')),
     ...columns.flatMap((column, index) =>
@@ -295,7 +309,7 @@ function topErrors(internal: InternalSpec, options: Options): FieldError[] {
   return [
     ...schemaErrors(
       { schema: top.schema, path: 'spec.validation', version: internal.versions[0]?.name ?? '' },
-      { statusEnabled: anyStatus, options },
+      { statusEnabled: anyStatus, structure: structureOf(internal, options), options },
     ),
     ...subresourceErrors(top.subresources, 'spec.subresources'),
     ...(top.additionalPrinterColumns ?? []).flatMap((column, index) =>
@@ -311,7 +325,7 @@ function topErrors(internal: InternalSpec, options: Options): FieldError[] {
 
 function schemaErrors(
   at: { schema: CrdVersion['schema']; path: string; version: string },
-  context: { statusEnabled: boolean; options: Options },
+  context: { statusEnabled: boolean; structure: 'any' | 'structural'; options: Options },
 ): FieldError[] {
   const props = at.schema?.openAPIV3Schema as SchemaProps | undefined;
   if (props === undefined) return [];
@@ -321,6 +335,7 @@ function schemaErrors(
   if (props.nullable === true) {
     errors.push(forbiddenField(childPath(path, 'nullable'), 'nullable cannot be true at the root'));
   }
+  if (context.structure === 'any') return errors;
   const reason = notStructural(props);
   let structure: FieldError[] = [];
   if (reason === undefined) {
@@ -341,6 +356,11 @@ function schemaErrors(
     errors.push(...ruleErrors(props, { ...at, path, blocked }, options));
   }
   return errors;
+}
+
+/** A schema that prunes nothing could have any form before `v1`. */
+function structureOf({ spec }: InternalSpec, options: Options): 'any' | 'structural' {
+  return isLenient(options) && spec.preserveUnknownFields === true ? 'any' : 'structural';
 }
 
 function ruleErrors(

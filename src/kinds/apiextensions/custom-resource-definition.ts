@@ -103,6 +103,8 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
 }
 
 function crdStrategy(rules: CrdRules): Strategy {
+  const earlier: CrdRules = { ...rules, strictness: 'v1beta1' };
+  const rulesFor = ({ version }: StrategyContext) => (version === 'v1beta1' ? earlier : rules);
   return {
     validateName: dnsSubdomain,
     bareFinalizers: true,
@@ -118,14 +120,14 @@ function crdStrategy(rules: CrdRules): Strategy {
       crd.metadata.generation = 1;
     },
     prepareForUpdate: (context, object, old) => prepareUpdate(context, object as Crd, old as Crd),
-    validateCreate: (_, object) => {
+    validateCreate: (context, object) => {
       const crd = object as Crd;
-      return [...nameErrors(crd), ...validateCrd(crd, rules)];
+      return [...nameErrors(crd), ...validateCrd(crd, rulesFor(context))];
     },
     validateUpdate: (context, object, old) => {
       const crd = object as Crd;
       if (context.subresource === 'status') return validateCrdStatus(crd);
-      return validateCrdUpdate(crd, old as Crd, rules);
+      return validateCrdUpdate(crd, old as Crd, rulesFor(context));
     },
     beforeDelete: (_, object) => {
       addCleanup(object);

@@ -1,11 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
+import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { immutable } from '../checks.ts';
+import { immutable, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { fill, objectsAt } from '../fill.ts';
+import { fill, objectAt, objectsAt } from '../fill.ts';
 import { validateEndpointSlice } from './endpoint-slice-rules.ts';
 
 function fillDefaults(object: JsonObject): void {
@@ -22,8 +23,34 @@ function shorten(all: readonly string[], none: string): string {
   return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
 }
 
+/**
+ * Old labels of an endpoint are shown but not taken: those who send the endpoints as they read them
+ * do not lose the node's name by that.
+ */
+function dropTopology(
+  context: StrategyContext,
+  object: ApiObject,
+  old: ApiObject | undefined,
+  nodeLabel: string,
+): void {
+  if (context.version === 'v1beta1') return;
+  if (old !== undefined && sameOrEmpty(object['endpoints'], old['endpoints'])) return;
+  const topologyOf = (endpoint: JsonObject) => objectAt(endpoint, 'deprecatedTopology');
+  const known = new Set(
+    objectsAt(old, 'endpoints').map((endpoint) => textAt(topologyOf(endpoint), nodeLabel)),
+  );
+  for (const endpoint of objectsAt(object, 'endpoints')) {
+    const node = textAt(topologyOf(endpoint), nodeLabel);
+    if (endpoint['nodeName'] === undefined && node !== '' && known.has(node)) {
+      endpoint['nodeName'] = node;
+    }
+    delete endpoint['deprecatedTopology'];
+  }
+}
+
 /** EndpointSlice: some of the addresses behind a Service. */
 export function endpointSlice(dialect: Dialect): ResourceDef {
+  const nodeLabel = dialect.label('hostname');
   return defineKind({
     dialect,
     facts: 'discovery',
@@ -66,6 +93,8 @@ export function endpointSlice(dialect: Dialect): ResourceDef {
     generation: true,
     strategy: {
       validateName: dnsSubdomain,
+      prepareForCreate: (context, object) => dropTopology(context, object, undefined, nodeLabel),
+      prepareForUpdate: (context, object, old) => dropTopology(context, object, old, nodeLabel),
       validateCreate: (_, object) => validateEndpointSlice(object),
       validateUpdate: (_, object, old) => [
         ...validateEndpointSlice(object),

@@ -109,7 +109,7 @@ function validateRuleValue(rule: JsonObject, path: string): FieldError[] {
 }
 
 function validatePath(rule: JsonObject, path: string): FieldError[] {
-  if (at(rule, 'pathType') === undefined) {
+  if ((at(rule, 'pathType') ?? null) === null) {
     return [required(`${path}.pathType`, 'pathType must be specified')];
   }
   const backend = objectAt(rule, 'backend') ?? {};

@@ -1,7 +1,5 @@
 import { type JsonObject, jsonEqual } from '../../base/json.ts';
 import type { Crd } from '../../catalogue/crd-shape.ts';
-import type { Strategy } from '../../catalogue/resource-def.ts';
-import type { FieldError } from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { crdSchema } from '../apiextensions/crd-schema.ts';
 import { defaultCrd } from '../apiextensions/custom-resource-definition.ts';
@@ -100,29 +98,6 @@ function fromStorage(object: ApiObject): ApiObject {
   return object;
 }
 
-const schemaField = /^spec\.(validation|versions\[\d+\]\.schema)\.openAPIV3Schema$/;
-
-/** Drops what is asked of current definitions alone. */
-function lenient(object: ApiObject, errors: readonly FieldError[]): readonly FieldError[] {
-  const isUnpruned = (object as Crd).spec.preserveUnknownFields === true;
-  return errors.filter(({ type, field, message }) => {
-    if (field === 'spec.preserveUnknownFields') return !message.includes('cannot set to true');
-    if (!schemaField.test(field)) return true;
-    // A schema may be missing, and need not be structural where nothing is pruned by it.
-    return !(
-      type === 'FieldValueRequired' ||
-      (isUnpruned && message.includes('Invalid value: ""'))
-    );
-  });
-}
-
-const rules = (strategy: Strategy): Partial<Strategy> => ({
-  validateCreate: (context, object) =>
-    lenient(object, strategy.validateCreate?.(context, object) ?? []),
-  validateUpdate: (context, object, old) =>
-    lenient(object, strategy.validateUpdate?.(context, object, old) ?? []),
-});
-
 /** The kind's one older version. */
 export function olderApiExtensions(): readonly OlderKind[] {
   const facts = 'apiextensions';
@@ -145,7 +120,6 @@ export function olderApiExtensions(): readonly OlderKind[] {
           defaults: fillDefaults,
           toStorage,
           fromStorage,
-          rules,
         },
       ],
     },
