@@ -7,7 +7,7 @@ import type { Authenticator } from '../contract.ts';
 import { DistributedClaims } from './distributed-claims.ts';
 import type { ProviderAccess } from './fetch.ts';
 import { Provider } from './provider.ts';
-import { checkClaims, JwtError, readToken, type UnverifiedToken } from './token.ts';
+import { checkClaims, JwtError, readToken, tokenLengthMax, type UnverifiedToken } from './token.ts';
 import { userOfClaims } from './user.ts';
 import { type CheckedAuthenticator, pemCertificates } from './validate.ts';
 
@@ -49,48 +49,100 @@ export class ProvidersNotReady extends Error {
 
 const replaceTimeoutMs = 60_000;
 
+/** The authenticators of one configuration, with the tokens they have judged. */
+interface Generation {
+  readonly byIssuer: ReadonlyMap<string, IssuerAuthenticator>;
+  readonly judged: JudgedTokens;
+}
+
 /** Begins with authenticators whose providers are sought in the background (AUTHN-7). */
 export function createJwtAuthentication(
   authenticators: readonly CheckedAuthenticator[],
   options: JwtAuthenticationOptions,
 ): JwtAuthentication {
   let stopped = false;
-  const make = (list: readonly CheckedAuthenticator[]) =>
-    new Map(
-      list.map((one) => [one.configuration.issuer.url, new IssuerAuthenticator(one, options)]),
-    );
-  let current: ReadonlyMap<string, IssuerAuthenticator> = make(authenticators);
+  const make = (list: readonly CheckedAuthenticator[]): Generation => {
+    const all = list.map((one) => new IssuerAuthenticator(one, options));
+    const byIssuer = new Map(all.map((one) => [one.issuer, one]));
+    return { byIssuer, judged: new JudgedTokens(options.clock) };
+  };
+  let current = make(authenticators);
   return {
     name: 'jwt',
     authenticate(credentials) {
-      const text = current.size === 0 ? undefined : bearerToken(credentials);
-      const token = text === undefined ? undefined : readToken(text);
-      return token && current.get(token.issuer)?.authenticate(token);
+      const { byIssuer, judged } = current;
+      const text = byIssuer.size === 0 ? undefined : bearerToken(credentials);
+      if (text === undefined || text.length > tokenLengthMax) return undefined;
+      return judged.userOf(text, () => {
+        const token = readToken(text);
+        return token && byIssuer.get(token.issuer)?.judge(token);
+      });
     },
     async replace(list) {
       const next = make(list);
-      const all = [...next.values()];
+      const all = [...next.byIssuer.values()];
       const ready = await Promise.all(all.map((one) => one.readyWithin(replaceTimeoutMs)));
       const missing = all.filter((_, index) => ready[index] !== true);
-      const unused = missing.length > 0 || stopped ? next : current;
-      if (unused === current) current = next;
-      for (const one of unused.values()) one.stop();
+      const isTaken = missing.length === 0 && !stopped;
+      const unused = isTaken ? current : next;
+      if (isTaken) current = next;
+      for (const one of unused.byIssuer.values()) one.stop();
       if (missing.length > 0) throw new ProvidersNotReady(missing.map(({ issuer }) => issuer));
     },
     stop() {
       stopped = true;
-      for (const one of current.values()) one.stop();
+      for (const one of current.byIssuer.values()) one.stop();
     },
   };
 }
 
 /** How long a good token is not judged again, as upstream; never beyond its expiry. */
-const cachedMs = 10_000;
-const cachedMax = 5000;
+const judgedMs = 10_000;
+const judgedMax = 5000;
 
-interface Cached {
-  readonly user: Promise<UserInfo>;
-  untilMs: number;
+/** What a judged token is good for. */
+interface Verdict {
+  readonly user: UserInfo;
+  readonly expiresMs: number;
+}
+
+/** Remembers good tokens, and those that are being judged, by their digests, oldest first. */
+class JudgedTokens {
+  readonly #clock: Clock;
+  readonly #known = new Map<string, { readonly user: Promise<UserInfo>; untilMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The user of a token; `judge` is asked when none is known, and may have nothing to say of it. */
+  userOf(text: string, judge: () => Promise<Verdict> | undefined): Promise<UserInfo> | undefined {
+    const digest = createHash('sha256').update(text).digest('base64');
+    const known = this.#known.get(digest);
+    if (known !== undefined && this.#clock.now() < known.untilMs) return known.user;
+    this.#known.delete(digest);
+    const verdict = judge();
+    return verdict && this.#remember(digest, verdict);
+  }
+
+  #remember(digest: string, verdict: Promise<Verdict>): Promise<UserInfo> {
+    const user = verdict.then((one) => one.user);
+    const entry = { user, untilMs: Number.POSITIVE_INFINITY };
+    this.#known.set(digest, entry);
+    if (this.#known.size > judgedMax) {
+      const [oldest] = this.#known.keys();
+      if (oldest !== undefined) this.#known.delete(oldest);
+    }
+    verdict.then(
+      ({ expiresMs }) => {
+        entry.untilMs = Math.min(this.#clock.now() + judgedMs, expiresMs);
+      },
+      () => {
+        if (this.#known.get(digest) === entry) this.#known.delete(digest);
+      },
+    );
+    return user;
+  }
 }
 
 /** Judges the tokens of one issuer. */
@@ -101,8 +153,6 @@ class IssuerAuthenticator {
   readonly #audiences: readonly string[];
   readonly #provider: Provider;
   readonly #distributed: DistributedClaims | undefined;
-  /** By digest of the token, oldest first; what is being judged is here too. */
-  readonly #cache = new Map<string, Cached>();
 
   constructor(checked: CheckedAuthenticator, options: JwtAuthenticationOptions) {
     const { issuer, claimMappings } = checked.configuration;
@@ -132,42 +182,22 @@ class IssuerAuthenticator {
   }
 
   /** Rejects with JwtError for a token that is not good. */
-  authenticate(token: UnverifiedToken): Promise<UserInfo> {
-    const nowMs = this.#options.clock.now();
-    const digest = createHash('sha256').update(token.text).digest('base64');
-    const known = this.#cache.get(digest);
-    if (known !== undefined && nowMs < known.untilMs) return known.user;
-    this.#cache.delete(digest);
-    const user = this.#judge(token, digest);
-    this.#cache.set(digest, { user, untilMs: Number.POSITIVE_INFINITY });
-    if (this.#cache.size > cachedMax) this.#forgetOldest();
-    return user;
-  }
-
-  #forgetOldest(): void {
-    const [oldest] = this.#cache.keys();
-    if (oldest !== undefined) this.#cache.delete(oldest);
-  }
-
-  async #judge(token: UnverifiedToken, digest: string): Promise<UserInfo> {
+  async judge(token: UnverifiedToken): Promise<Verdict> {
     const { clock, onJudged } = this.#options;
     const startMs = clock.monotonic();
     const report = (result: 'success' | 'failure') =>
       onJudged({ issuer: this.issuer, result, durationMs: clock.monotonic() - startMs });
     try {
-      const { user, expiresMs } = await this.#verify(token);
+      const verdict = await this.#verify(token);
       report('success');
-      const cached = this.#cache.get(digest);
-      if (cached !== undefined) cached.untilMs = Math.min(clock.now() + cachedMs, expiresMs);
-      return user;
+      return verdict;
     } catch (error) {
-      this.#cache.delete(digest);
       report('failure');
       throw error;
     }
   }
 
-  async #verify(token: UnverifiedToken): Promise<{ user: UserInfo; expiresMs: number }> {
+  async #verify(token: UnverifiedToken): Promise<Verdict> {
     const { algorithms, clock, credentialKey } = this.#options;
     if (!this.#provider.ready) throw new JwtError('oidc: authenticator not initialized');
     const expected = { audiences: this.#audiences, nowMs: clock.now() };

@@ -22,13 +22,14 @@ export interface UnverifiedToken {
   readonly issuer: string;
 }
 
-const lengthMax = 64 * 1024;
+/** What is longer is no token of a provider. */
+export const tokenLengthMax = 64 * 1024;
 const form = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const limits = { depthMax: 64, nodesMax: 20_000 };
 
 /** Reads a token in the compact form; undefined for what is none. */
 export function readToken(text: string): UnverifiedToken | undefined {
-  if (text.length > lengthMax || !form.test(text)) return undefined;
+  if (text.length > tokenLengthMax || !form.test(text)) return undefined;
   const [head = '', body = '', signature = ''] = text.split('.', 3);
   // Bits that stand for nothing would make many tokens of one.
   if (Buffer.from(signature, 'base64url').toString('base64url') !== signature) return undefined;

@@ -74,7 +74,7 @@ describe('AUTHN-8: a configuration', () => {
     ]);
   });
 
-  test('AUTHN-8: says who is anonymous only with the gate, and on paths only when anybody', async () => {
+  test('AUTHN-8: says who is anonymous only with the gate, on paths only if any', async () => {
     const anonymous = { enabled: false, conditions: [{ path: '/livez' }] };
     expect(await problemsOf({ anonymous }, { anonymousConfigurable: false })).toEqual([
       'anonymous: Forbidden: anonymous is not supported when AnonymousAuthConfigurableEndpoints feature gate is disabled',
