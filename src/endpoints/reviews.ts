@@ -18,6 +18,7 @@ import type { WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { decodeBody, decodeObject } from './decode-object.ts';
 import { sendValue } from './respond.ts';
+import { reviewSelectors, validateReviewSelectors } from './review-selectors.ts';
 
 type Review = (call: ApiCall, object: ApiObject) => Promise<JsonObject> | JsonObject;
 
@@ -52,15 +53,19 @@ async function accessReview(
   const spec = objectAt(object, 'spec');
   refuseInvalid(call, [
     ...validateAccess(spec, { named: user === 'named' }),
+    ...validateReviewSelectors(objectAt(spec, 'resourceAttributes')),
     ...validatePlace(call, object, spec),
   ]);
-  const asked = attributesOf(spec, user === 'named' ? userOf(spec) : user);
-  const { decision, reason, error = '' } = await call.context.reviews.decide(asked);
+  const plain = attributesOf(spec, user === 'named' ? userOf(spec) : user);
+  const selectors = reviewSelectors(objectAt(spec, 'resourceAttributes'));
+  const asked = { ...plain, ...selectors.attributes };
+  const { decision, reason, error } = await call.context.reviews.decide(asked);
+  const problems = [...(error === undefined ? [] : [error]), ...selectors.problems];
   const status: JsonObject = {
     allowed: decision === 'allow',
     ...(decision === 'deny' ? { denied: true } : {}),
     ...(reason === '' ? {} : { reason }),
-    ...(error === '' ? {} : { evaluationError: error }),
+    ...(problems.length === 0 ? {} : { evaluationError: problems.join('; ') }),
   };
   return { ...object, status };
 }
@@ -123,7 +128,8 @@ function attributesOf(spec: JsonObject, user: UserInfo): Attributes {
     isResourceRequest,
     verb: textAt(isResourceRequest ? resource : path, 'verb'),
     group: textAt(resource, 'group'),
-    version: textAt(resource, 'version'),
+    // A review that names no version is about all of them.
+    version: isResourceRequest ? textAt(resource, 'version') || '*' : '',
     resource: textAt(resource, 'resource'),
     subresource: textAt(resource, 'subresource'),
     namespace: textAt(resource, 'namespace'),
