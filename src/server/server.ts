@@ -84,12 +84,8 @@ async function start(
   });
   const url = urlOf(config, server);
   const hooks = runStartHooks({ api, dialect, health });
-  const compactor = startCompactor({
-    store,
-    clock,
-    logger,
-    intervalMs: config.compactionIntervalMs,
-  });
+  const intervalMs = config.compactionIntervalMs;
+  const compactor = startCompactor({ store, clock, logger, intervalMs });
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
   const around = { config, dialect, api, caPem, port: server.address.port };
   const controllers = hooks.done.then(() => startControllers(around));
@@ -98,10 +94,8 @@ async function start(
     hooks.beginShutdown();
     await pause(config, config.shutdownDelayMs);
     await (await controllers.catch(() => undefined))?.close();
-    await server.drain({
-      timeoutMs: config.limits.requestTimeoutMs,
-      endStreams: api.endStreams,
-    });
+    const timeoutMs = config.limits.requestTimeoutMs;
+    await server.drain({ timeoutMs, endStreams: api.endStreams });
     compactor.stop();
     gates.close();
     await api.close();
