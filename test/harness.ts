@@ -81,7 +81,11 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     eventTtlMs: 3_600_000,
     authorizationModes: ['RBAC'],
     // A test's namespace holds what the test puts there, and revisions move when it writes.
-    controllers: [],
+    controllers: [
+      'garbage-collector-controller',
+      'namespace-controller',
+      'clusterrole-aggregation-controller',
+    ],
     // They need the controllers: one makes the account that pods run as, others let volumes go.
     admission: { disabled: ['ServiceAccount', 'StorageObjectInUseProtection'] },
     livezGracePeriodMs: 0,

@@ -1,4 +1,8 @@
-/** A controller that `--controllers` can switch, by upstream's name and the one before it. */
+/**
+ * A controller that `--controllers` can switch, by upstream's name and the one before it. What
+ * upstream's API server itself does is not among them: custom kinds, the keeping of the system's
+ * namespaces and default roles, and the expiry of Events.
+ */
 interface SelectableController {
   readonly name: string;
   readonly alias: string;
@@ -7,6 +11,13 @@ interface SelectableController {
 }
 
 const selectable = [
+  { name: 'garbage-collector-controller', alias: 'garbagecollector', byDefault: 'on' },
+  { name: 'namespace-controller', alias: 'namespace', byDefault: 'on' },
+  {
+    name: 'clusterrole-aggregation-controller',
+    alias: 'clusterrole-aggregation',
+    byDefault: 'on',
+  },
   { name: 'serviceaccount-controller', alias: 'serviceaccount', byDefault: 'on' },
   {
     name: 'root-ca-certificate-publisher-controller',

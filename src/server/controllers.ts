@@ -48,6 +48,56 @@ function startStorageControllers(options: {
   return started;
 }
 
+/** Starts those of `--controllers` that finish what requests begin: deletions and aggregations. */
+function startFollowUps(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): { close(): Promise<void> }[] {
+  const { config, dialect, api } = options;
+  const { clock, logger } = config;
+  const { catalogue, registry } = api;
+  const runs = controllerSelection(config.controllers ?? ['*']);
+  const builtin = (group: string, resource: string) => {
+    const def = catalogue.snapshot().builtin(group, resource);
+    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+    return def;
+  };
+  const inside = (controller: string) => createInside({ registry, controller });
+  const tools = { caches: registry.caches, clock, logger };
+  const started: { close(): Promise<void> }[] = [];
+  if (runs('clusterrole-aggregation-controller')) {
+    started.push(
+      startClusterRoleAggregation({
+        ...tools,
+        clusterRoles: builtin(dialect.group('rbac.authorization'), 'clusterroles'),
+        inside: createInside({
+          registry,
+          controller: 'clusterrole-aggregation-controller',
+          // It writes rules that it does not hold, as its own role lets it where RBAC is on.
+          groups: ['system:masters'],
+        }),
+      }),
+    );
+  }
+  if (runs('namespace-controller')) {
+    started.push(
+      startNamespaceDeletion({
+        ...tools,
+        catalogue,
+        inside: inside('namespace-controller'),
+        namespaces: builtin('', 'namespaces'),
+        finalizer: dialect.productName,
+      }),
+    );
+  }
+  if (runs('garbage-collector-controller')) {
+    const collector = inside('generic-garbage-collector');
+    started.push(startGarbageCollector({ ...tools, catalogue, inside: collector }));
+  }
+  return started;
+}
+
 /** Starts the loops that keep the API's promises after a request is answered. */
 export function startControllers(options: {
   readonly config: ServerConfig;
@@ -58,46 +108,10 @@ export function startControllers(options: {
   /** The port that the server listens on. */
   readonly port: number;
 }): { close(): Promise<void> } {
-  const { config, dialect, api } = options;
+  const { config, api } = options;
   const { clock, logger } = config;
   const { catalogue, registry } = api;
-  const { caches } = registry;
-  const namespaces = catalogue.snapshot().builtin('', 'namespaces');
-  if (namespaces === undefined) throw new Error('the catalogue has no namespaces');
-  const clusterRoles = catalogue
-    .snapshot()
-    .builtin(dialect.group('rbac.authorization'), 'clusterroles');
-  if (clusterRoles === undefined) throw new Error('the catalogue has no cluster roles');
-  const started = [
-    startClusterRoleAggregation({
-      clusterRoles,
-      caches,
-      inside: createInside({
-        registry,
-        controller: 'clusterrole-aggregation-controller',
-        // It writes rules that it does not hold, as its own role lets it where RBAC is on.
-        groups: ['system:masters'],
-      }),
-      clock,
-      logger,
-    }),
-    startNamespaceDeletion({
-      catalogue,
-      caches,
-      inside: createInside({ registry, controller: 'namespace-controller' }),
-      clock,
-      logger,
-      namespaces,
-      finalizer: dialect.productName,
-    }),
-    startGarbageCollector({
-      catalogue,
-      caches,
-      inside: createInside({ registry, controller: 'generic-garbage-collector' }),
-      clock,
-      logger,
-    }),
-  ];
+  const started = startFollowUps(options);
   const events = catalogue.snapshot().builtin('', 'events');
   if (events !== undefined && config.eventTtlMs > 0) {
     const ttlMs = config.eventTtlMs;

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { type ControllerName, controllerSelection } from './controller-selection.ts';
+import {
+  type ControllerName,
+  controllerSelection,
+  unknownController,
+} from './controller-selection.ts';
 import { readOptions } from './options.ts';
 
 function configOf(...args: string[]) {
@@ -57,6 +61,31 @@ describe('flags of identity', () => {
       '"nothing" is not in the list of known controllers',
     );
   });
+});
+
+const upstreamNames: readonly [ControllerName, string][] = [
+  ['garbage-collector-controller', 'garbagecollector'],
+  ['namespace-controller', 'namespace'],
+  ['clusterrole-aggregation-controller', 'clusterrole-aggregation'],
+  ['serviceaccount-controller', 'serviceaccount'],
+  ['serviceaccount-token-controller', 'serviceaccount-token'],
+  ['root-ca-certificate-publisher-controller', 'root-ca-cert-publisher'],
+];
+
+test.each(upstreamNames)('AUTHN-4: --controllers knows %s, and %s', (name, alias) => {
+  const runs = (...items: string[]) => controllerSelection(items)(name);
+  expect(runs('*')).toBe(true);
+  expect(runs()).toBe(false);
+  for (const word of [name, alias]) {
+    expect(runs(word)).toBe(true);
+    expect(runs('*', `-${word}`)).toBe(false);
+    expect(runs(`-${word}`)).toBe(false);
+    expect(unknownController([word, `-${word}`])).toBeUndefined();
+  }
+});
+
+test.each([['nope'], ['-nope'], ['--namespace'], ['']])('AUTHN-4: %j is unknown', (item) => {
+  expect(unknownController(['*', item])).toBe(item);
 });
 
 const [accounts, cleaner]: ControllerName[] = [
