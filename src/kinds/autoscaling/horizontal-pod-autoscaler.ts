@@ -1,13 +1,13 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid, required } from '../../meta/field-error.ts';
-import { breaks, dnsSubdomain, pathSegment } from '../../meta/names.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { countColumn } from '../apps/workload.ts';
-import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { ensure, objectAt, objectsAt } from '../fill.ts';
+import { validateAutoscaler, validateAutoscalerStatus } from './autoscaler-rules.ts';
 import { fromFirstVersion, toFirstVersion } from './kept-in-annotations.ts';
 
 /** The metric there is when nothing is said. */
@@ -18,11 +18,11 @@ const standardMetric = (): JsonObject => ({
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
-  fill(spec, { minReplicas: 1 });
+  if (at(spec, 'minReplicas') === undefined) spec['minReplicas'] = 1;
   if (objectsAt(spec, 'metrics').length === 0) spec['metrics'] = [standardMetric()];
   const behavior = objectAt(spec, 'behavior');
   if (behavior === undefined) return;
-  fill(ensure(behavior, 'scaleUp'), {
+  fillRules(ensure(behavior, 'scaleUp'), {
     selectPolicy: 'Max',
     stabilizationWindowSeconds: 0,
     policies: [
@@ -30,32 +30,17 @@ function fillDefaults(object: JsonObject): void {
       { type: 'Percent', value: 100, periodSeconds: 15 },
     ],
   });
-  fill(ensure(behavior, 'scaleDown'), {
+  fillRules(ensure(behavior, 'scaleDown'), {
     selectPolicy: 'Max',
     policies: [{ type: 'Percent', value: 100, periodSeconds: 15 }],
   });
 }
 
-function validate(object: JsonObject): FieldError[] {
-  const spec = ensure(object, 'spec');
-  const errors: FieldError[] = [];
-  const least = numberAt(spec, 'minReplicas');
-  const most = numberAt(spec, 'maxReplicas');
-  if (at(spec, 'minReplicas') !== undefined && least < 1) {
-    errors.push(invalid('spec.minReplicas', least, 'must be greater than or equal to 1'));
+/** Absent members alone: an empty policy is for the rules to refuse. */
+function fillRules(rules: JsonObject, defaults: JsonObject): void {
+  for (const [name, value] of Object.entries(defaults)) {
+    if (rules[name] === undefined && value !== undefined) rules[name] = value;
   }
-  if (most < 1) errors.push(invalid('spec.maxReplicas', most, 'must be greater than 0'));
-  if (most < least) {
-    const detail = 'must be greater than or equal to `minReplicas`';
-    errors.push(invalid('spec.maxReplicas', most, detail));
-  }
-  for (const name of ['kind', 'name']) {
-    const field = `spec.scaleTargetRef.${name}`;
-    const value = textAt(spec, 'scaleTargetRef', name);
-    if (value === '') errors.push(required(field));
-    else errors.push(...breaks(field, value, pathSegment));
-  }
-  return errors;
 }
 
 function reference(object: JsonObject): string {
@@ -108,7 +93,10 @@ export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
       { version: 'v2', defaults: fillDefaults, columns: columns(targetsOf) },
       {
         version: 'v1',
-        defaults: (object) => fill(ensure(object, 'spec'), { minReplicas: 1 }),
+        defaults: (object) => {
+          const spec = ensure(object, 'spec');
+          if (at(spec, 'minReplicas') === undefined) spec['minReplicas'] = 1;
+        },
         toStorage,
         fromStorage: (object) => toFirstVersion(object, dialect),
         columns: columns((object) => targetsOf(toStorage(structuredClone(object) as ApiObject))),
@@ -117,9 +105,13 @@ export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (context, object) =>
-        context.subresource === 'status' ? [] : validate(object),
+      validateCreate: (_, object) => validateAutoscaler(object, { least: 1, dialect }),
+      validateUpdate: (context, object, old) => {
+        if (context.subresource === 'status') return validateAutoscalerStatus(object);
+        // One that was let down to none before that was refused may stay there.
+        const least = at(old, 'spec', 'minReplicas') === 0 ? 0 : 1;
+        return validateAutoscaler(object, { least, dialect });
+      },
     },
     subresources: [statusSubresource],
     example: () => ({
