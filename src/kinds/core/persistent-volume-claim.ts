@@ -1,40 +1,29 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, required } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill } from '../fill.ts';
-import { accessModesText, quantityText, validateAccessModes } from './volumes.ts';
+import { ensure, fill, objectAt } from '../fill.ts';
+import {
+  settleDataSources,
+  validateClaimSpec,
+  validateClaimStatus,
+  validateClaimUpdate,
+} from './claim-rules.ts';
+import { accessModesText, quantityText } from './volumes.ts';
 
 function fillDefaults(object: JsonObject): void {
   fill(ensure(object, 'spec'), { volumeMode: 'Filesystem' });
   fill(ensure(object, 'status'), { phase: 'Pending' });
 }
 
-function validate(object: JsonObject): FieldError[] {
-  const errors = validateAccessModes(object);
-  if (at(object, 'spec', 'resources', 'requests', 'storage') === undefined) {
-    errors.push(required('spec.resources[storage]'));
-  }
-  return errors;
-}
-
 const isBound = (object: JsonObject) => textAt(object, 'spec', 'volumeName') !== '';
 
-/** Once made, a claim may only be bound, and once bound, grow. */
-function specKept(object: JsonObject, old: JsonObject): FieldError[] {
-  const [spec, before] = [{ ...ensure(object, 'spec') }, { ...ensure(old, 'spec') }];
-  if (!isBound(old)) before['volumeName'] = spec['volumeName'];
-  else before['resources'] = spec['resources'];
-  before['volumeAttributesClassName'] = spec['volumeAttributesClassName'];
-  if (sameOrEmpty(spec, before)) return [];
-  const detail =
-    'spec is immutable after creation except resources.requests and ' +
-    'volumeAttributesClassName for bound claims';
-  return [forbiddenField('spec', detail)];
+function prepare(object: JsonObject, dialect: Dialect, old?: JsonObject): void {
+  const name = 'volumeAttributesClassName';
+  if (at(old, 'spec', name) === undefined) delete objectAt(object, 'spec')?.[name];
+  settleDataSources(object, old, dialect);
 }
 
 function phase(object: JsonObject): string {
@@ -93,10 +82,16 @@ export function persistentVolumeClaim(dialect: Dialect): ResourceDef {
       hasStatus: true,
       prepareForCreate: (_, object) => {
         object['status'] = { phase: 'Pending' };
+        prepare(object, dialect);
       },
-      validateCreate: (_, object) => validate(object),
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource === '') prepare(object, dialect, old);
+      },
+      validateCreate: (_, object) => validateClaimSpec(ensure(object, 'spec'), 'spec'),
       validateUpdate: (context, object, old) =>
-        context.subresource === 'status' ? [] : [...validate(object), ...specKept(object, old)],
+        context.subresource === 'status'
+          ? validateClaimStatus(object)
+          : validateClaimUpdate(object, old, dialect),
       deleteAnswers: 'object',
     },
     example: () => ({

@@ -1,31 +1,13 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill } from '../fill.ts';
+import { ensure, fill, objectAt } from '../fill.ts';
 import { fillDrivers } from '../pod/defaults.ts';
-import { accessModesText, quantityText, validateAccessModes } from './volumes.ts';
-
-const policies = ['Delete', 'Recycle', 'Retain'];
-
-/** Members of the spec that do not name a kind of storage. */
-const plainMembers = new Set([
-  'capacity',
-  'accessModes',
-  'claimRef',
-  'persistentVolumeReclaimPolicy',
-  'storageClassName',
-  'mountOptions',
-  'volumeMode',
-  'nodeAffinity',
-  'volumeAttributesClassName',
-]);
-
-const sourcesOf = (spec: JsonObject) => Object.keys(spec).filter((name) => !plainMembers.has(name));
+import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
+import { accessModesText, quantityText } from './volumes.ts';
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
@@ -34,36 +16,10 @@ function fillDefaults(object: JsonObject): void {
   fillDrivers(spec);
 }
 
-function validate(object: JsonObject): FieldError[] {
-  const spec = ensure(object, 'spec');
-  const errors = validateAccessModes(object);
-  if (at(spec, 'capacity', 'storage') === undefined) {
-    errors.push(
-      at(spec, 'capacity') === undefined
-        ? required('spec.capacity')
-        : notSupported('spec.capacity', '', ['storage']),
-    );
-  }
-  const [first, ...more] = sourcesOf(spec);
-  if (first === undefined) errors.push(required('spec', 'must specify a volume type'));
-  for (const source of more) {
-    errors.push(forbiddenField(`spec.${source}`, 'may not specify more than 1 volume type'));
-  }
-  const policy = textAt(spec, 'persistentVolumeReclaimPolicy');
-  if (policy !== '' && !policies.includes(policy)) {
-    errors.push(notSupported('spec.persistentVolumeReclaimPolicy', policy, policies));
-  }
-  return errors;
-}
-
-function sourceKept(object: JsonObject, old: JsonObject): FieldError[] {
-  const pick = (one: JsonObject) => {
-    const spec = ensure(one, 'spec');
-    return Object.fromEntries(sourcesOf(spec).map((name) => [name, spec[name]]));
-  };
-  if (sameOrEmpty(pick(object), pick(old))) return [];
-  const detail = 'spec.persistentvolumesource is immutable after creation';
-  return [forbiddenField('spec.persistentvolumesource', detail)];
+/** Classes of attributes are behind a gate that is off: a volume that has one keeps it. */
+function dropAttributesClass(object: JsonObject, old?: JsonObject): void {
+  const name = 'volumeAttributesClassName';
+  if (at(old, 'spec', name) === undefined) delete objectAt(object, 'spec')?.[name];
 }
 
 function claim(object: JsonObject): string {
@@ -132,10 +88,12 @@ export function persistentVolume(dialect: Dialect): ResourceDef {
       hasStatus: true,
       prepareForCreate: (_, object) => {
         object['status'] = { phase: 'Pending' };
+        dropAttributesClass(object);
       },
-      validateCreate: (_, object) => validate(object),
+      prepareForUpdate: (_, object, old) => dropAttributesClass(object, old),
+      validateCreate: (_, object) => validateVolume(object, dialect),
       validateUpdate: (context, object, old) =>
-        context.subresource === 'status' ? [] : [...validate(object), ...sourceKept(object, old)],
+        context.subresource === 'status' ? [] : validateVolumeUpdate(object, old, dialect),
       deleteAnswers: 'object',
     },
     example: () => ({

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
-import { type FieldError, notSupported, required } from '../../meta/field-error.ts';
+import { type FieldError, forbiddenField, invalid, notSupported } from '../../meta/field-error.ts';
+import { parseQuantity } from '../../meta/quantity.ts';
 import { at, listAt } from '../cells.ts';
 
 /** What claims and volumes share. */
@@ -19,17 +20,42 @@ export function accessModesText(list: readonly JsonValue[]): string {
     .join(',');
 }
 
-/** At least one, and only those there are. */
-export function validateAccessModes(object: JsonObject): FieldError[] {
-  const list = listAt(object, 'spec', 'accessModes');
-  const field = 'spec.accessModes';
-  if (list.length === 0) {
-    return [required(field, 'at least 1 access mode is required')];
-  }
-  const allowed = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
-  return list
-    .filter((mode) => typeof mode !== 'string' || !allowed.includes(mode))
-    .map((mode) => notSupported(field, typeof mode === 'string' ? mode : '', allowed));
+const modeNames = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
+
+/** Access modes that there are; the one for a single pod stands alone. */
+export function knownAccessModes(spec: JsonObject, field: string): FieldError[] {
+  const list = listAt(spec, 'accessModes').map(String);
+  const errors = list
+    .filter((mode) => !modeNames.includes(mode))
+    .map((mode) => notSupported(field, mode, modeNames));
+  const exclusive = list.includes('ReadWriteOncePod');
+  const shared = list.some((mode) => mode !== 'ReadWriteOncePod' && modeNames.includes(mode));
+  if (!exclusive || !shared) return errors;
+  const detail = 'may not use ReadWriteOncePod with other access modes';
+  return [...errors, forbiddenField(field, detail)];
+}
+
+/** `Filesystem` or `Block`, where it is said. */
+export function knownVolumeMode(spec: JsonObject, field: string): FieldError[] {
+  const mode = spec['volumeMode'];
+  const known = ['Block', 'Filesystem'];
+  if (mode === undefined || mode === null || known.includes(String(mode))) return [];
+  return [notSupported(field, mode, known)];
+}
+
+/** An amount of storage that is more than nothing. */
+export function positiveQuantity(value: JsonValue | undefined, field: string): FieldError[] {
+  const quantity = parseQuantity(String(value ?? '0'));
+  if ('error' in quantity || quantity.nano > 0n) return [];
+  return [invalid(field, quantity.text, 'must be greater than zero')];
+}
+
+/** An amount that is not negative, as the older rule says it: in whole numbers. */
+export function basicQuantity(value: JsonValue | undefined, field: string): FieldError[] {
+  const quantity = parseQuantity(String(value ?? '0'));
+  if ('error' in quantity || quantity.nano > -1_000_000_000n) return [];
+  const whole = Number(quantity.nano / 1_000_000_000n);
+  return [invalid(field, whole, 'must be a valid resource quantity')];
 }
 
 /** A quantity at a path, as text; empty without one. */

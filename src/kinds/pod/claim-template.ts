@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { type FieldError, forbiddenField, required } from '../../meta/field-error.ts';
+import { validateClaimSpec } from '../core/claim-rules.ts';
 import { objectAt } from '../fill.ts';
 import { isSet, validateAnnotations, validateLabels } from './fields.ts';
 
@@ -8,7 +9,10 @@ export function validateEphemeral(source: JsonObject, path: string): FieldError[
   const template = objectAt(source, 'volumeClaimTemplate');
   const field = `${path}.volumeClaimTemplate`;
   if (template === undefined) return [required(field)];
-  return validateTemplateMetadata(objectAt(template, 'metadata'), `${field}.metadata`);
+  return [
+    ...validateTemplateMetadata(objectAt(template, 'metadata'), `${field}.metadata`),
+    ...validateClaimSpec(objectAt(template, 'spec') ?? {}, `${field}.spec`),
+  ];
 }
 
 /** The metadata of a template of claims may have labels and annotations alone. */

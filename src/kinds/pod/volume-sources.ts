@@ -336,6 +336,11 @@ function validatePortal(source: JsonObject, path: string, volume: string): Field
   return [invalid(`${path}.name`, volume, detail)];
 }
 
+/** The rule of one source, for those who have volumes of their own (PersistentVolume). */
+export function sourceRule(name: string): SourceRule | undefined {
+  return Object.hasOwn(sources, name) ? sources[name] : undefined;
+}
+
 /** Names of the sources there are, as members of a volume. */
 export const sourceNames: readonly string[] = Object.keys(sources);
 

@@ -1,23 +1,58 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { duplicate, type FieldError, required } from '../../meta/field-error.ts';
-import { dnsSubdomain } from '../../meta/names.ts';
+import { duplicate, type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { goStrings, invalidGo, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { objectsAt } from '../fill.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import { driverName } from '../pod/driver-name.ts';
+import { notNegative } from '../pod/validate.ts';
+
+const nodeIdLengthMax = 128;
 
 function validate(object: JsonObject): FieldError[] {
   const seen = new Set<string>();
   return objectsAt(object, 'spec', 'drivers').flatMap((driver, index) => {
     const path = `spec.drivers[${index}]`;
-    const errors: FieldError[] = [];
     const name = textAt(driver, 'name');
-    if (name === '') errors.push(required(`${path}.name`));
-    else if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
+    const errors = [
+      ...driverName(name, `${path}.name`),
+      ...validateNodeId(textAt(driver, 'nodeID'), `${path}.nodeID`),
+      ...notNegative(objectAt(driver, 'allocatable') ?? {}, `${path}.allocatable.count`),
+    ];
+    if (seen.has(name)) errors.push(duplicate(`${path}.name`, name));
     seen.add(name);
-    if (textAt(driver, 'nodeID') === '') errors.push(required(`${path}.nodeID`));
-    return errors;
+    return [...errors, ...validateTopologyKeys(driver, path)];
+  });
+}
+
+function validateNodeId(id: string, field: string): FieldError[] {
+  if (id === '') return [required(field)];
+  if (id.length <= nodeIdLengthMax) return [];
+  return [invalid(field, id, `must be ${nodeIdLengthMax} characters or less`)];
+}
+
+function validateTopologyKeys(driver: JsonObject, path: string): FieldError[] {
+  const keys = listAt(driver, 'topologyKeys').map(String);
+  const seen = new Set<string>();
+  return keys.flatMap((key) => {
+    const errors = key === '' ? [required(path)] : [];
+    if (seen.has(key)) errors.push(duplicate(path, key));
+    seen.add(key);
+    const wrong = qualifiedName(key).map((message) => invalidGo(path, goStrings(keys), message));
+    return [...errors, ...wrong];
+  });
+}
+
+/** A driver's entry is written once. */
+function kept(object: JsonObject, old: JsonObject): FieldError[] {
+  const now = objectsAt(object, 'spec', 'drivers');
+  return objectsAt(old, 'spec', 'drivers').flatMap((before) => {
+    const changed = now.find((one) => one['name'] === before['name']);
+    if (changed === undefined || sameOrEmpty(changed, before)) return [];
+    return [invalid('CSINodeDriver', changed, 'field is immutable')];
   });
 }
 
@@ -45,7 +80,7 @@ export function csiNode(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object) => validate(object),
+      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
       allowUnconditionalUpdate: false,
       deleteAnswers: 'object',
     },

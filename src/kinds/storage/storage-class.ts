@@ -1,29 +1,91 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+  tooLong,
+} from '../../meta/field-error.ts';
 import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
-import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
-import { immutable, sameOrEmpty } from '../checks.ts';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { immutable, sameOrEmpty, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { fill } from '../fill.ts';
+import { fill, objectAt, objectsAt } from '../fill.ts';
 
 const fillDefaults = (object: JsonObject) =>
   fill(object, { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' });
 
+const parametersMax = 512;
+const parametersBytesMax = 256 * 1024;
+
 function validate(object: JsonObject): FieldError[] {
   const provisioner = textAt(object, 'provisioner');
-  const errors =
-    provisioner === ''
-      ? [required('provisioner')]
-      : breaks('provisioner', provisioner.toLowerCase(), qualifiedName);
-  const choice = (field: string, allowed: readonly string[]) => {
-    const value = textAt(object, field);
-    if (value !== '' && !allowed.includes(value)) errors.push(notSupported(field, value, allowed));
-  };
-  choice('reclaimPolicy', ['Delete', 'Retain']);
-  choice('volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']);
-  return errors;
+  const rule = (value: string) => qualifiedName(value.toLowerCase());
+  return [
+    ...(provisioner === '' ? [required('provisioner')] : breaks('provisioner', provisioner, rule)),
+    ...validateParameters(objectAt(object, 'parameters')),
+    ...knownIfSaid(object, 'reclaimPolicy', ['Delete', 'Retain']),
+    ...knownIfSaid(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
+    ...validateTopologies(objectsAt(object, 'allowedTopologies')),
+  ];
+}
+
+function knownIfSaid(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
+  const value = textAt(object, field);
+  return value === '' || allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
+}
+
+function validateParameters(parameters: JsonObject | undefined): FieldError[] {
+  const names = sortedKeys(parameters);
+  if (names.length > parametersMax) return [tooLong('parameters', parametersMax)];
+  const bytes = names.reduce(
+    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(parameters, name)),
+    0,
+  );
+  return [
+    ...(names.includes('') ? [invalid('parameters', '', 'field can not be empty.')] : []),
+    ...(bytes > parametersBytesMax ? [tooLong('parameters', parametersBytesMax)] : []),
+  ];
+}
+
+/** Terms that select topology; no two may be the same. */
+export function validateTopologies(terms: readonly JsonObject[]): FieldError[] {
+  const seen: string[] = [];
+  return terms.flatMap((term, index) => {
+    const path = `allowedTopologies[${index}].matchLabelExpressions`;
+    const expressions = objectsAt(term, 'matchLabelExpressions');
+    const shape = new Map(
+      expressions.map((one) => [textAt(one, 'key'), listAt(one, 'values').map(String).sort()]),
+    );
+    const errors = validateExpressions(expressions, path);
+    const identity = JSON.stringify([...shape].sort());
+    for (const _ of seen.filter((one) => one === identity)) errors.push(duplicate(path, ''));
+    seen.push(identity);
+    return errors;
+  });
+}
+
+function validateExpressions(expressions: readonly JsonObject[], path: string): FieldError[] {
+  const keys = new Set<string>();
+  return expressions.flatMap((expression, index) => {
+    const at = `${path}[${index}]`;
+    const key = textAt(expression, 'key');
+    const values = listAt(expression, 'values').map(String);
+    const seen = new Set<string>();
+    const errors = values.length === 0 ? [required(`${at}.values`)] : [];
+    values.forEach((value, place) => {
+      if (seen.has(value)) errors.push(duplicate(`${at}.values[${place}]`, value));
+      seen.add(value);
+    });
+    errors.push(...breaks(`${at}.key`, key, qualifiedName));
+    if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
+    keys.add(key);
+    return errors;
+  });
 }
 
 function kept(object: JsonObject, old: JsonObject): FieldError[] {
@@ -76,7 +138,7 @@ export function storageClass(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      validateUpdate: (_, object, old) => kept(object, old),
       deleteAnswers: 'object',
     },
     example: () => ({

@@ -1,23 +1,67 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, required } from '../../meta/field-error.ts';
-import { dnsSubdomain } from '../../meta/names.ts';
+import { type FieldError, forbiddenField, required, tooLong } from '../../meta/field-error.ts';
+import { breaks, dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
-import { immutable } from '../checks.ts';
+import { immutable, sortedKeys } from '../checks.ts';
+import { validateInlineVolume } from '../core/persistent-volume-rules.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import { objectAt } from '../fill.ts';
+import { driverName } from '../pod/driver-name.ts';
 
-function validate(object: JsonObject): FieldError[] {
-  const errors = ['attacher', 'nodeName']
-    .filter((name) => textAt(object, 'spec', name) === '')
-    .map((name) => required(`spec.${name}`));
-  const source = at(object, 'spec', 'source');
-  const named = textAt(source, 'persistentVolumeName') !== '';
-  if (!named && at(source, 'inlineVolumeSpec') === undefined) {
-    const detail = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName';
-    errors.push(required('spec.source', detail));
-  }
-  return errors;
+const metadataBytesMax = 256 * 1024;
+const messageBytesMax = 1024;
+const exactlyOne = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName';
+
+function validate(object: JsonObject, dialect: Dialect): FieldError[] {
+  const nodeName = textAt(object, 'spec', 'nodeName');
+  return [
+    ...(textAt(object, 'spec', 'attacher') === '' ? [required('spec.attacher')] : []),
+    ...validateSource(object, dialect),
+    ...breaks('spec.nodeName', nodeName, dnsSubdomain),
+    ...validateStatus(objectAt(object, 'status')),
+  ];
+}
+
+function validateSource(object: JsonObject, dialect: Dialect): FieldError[] {
+  const path = 'spec.source';
+  const name = at(object, 'spec', 'source', 'persistentVolumeName');
+  const inline = objectAt(object, 'spec', 'source', 'inlineVolumeSpec');
+  if (name === undefined && inline === undefined) return [required(path, exactlyOne)];
+  if (name !== undefined && inline !== undefined) return [forbiddenField(path, exactlyOne)];
+  if (inline !== undefined)
+    return validateInlineVolume(inline, `${path}.inlineVolumeSpec`, dialect);
+  const detail = 'must specify non empty persistentVolumeName';
+  return name === '' ? [required(`${path}.persistentVolumeName`, detail)] : [];
+}
+
+function validateStatus(status: JsonObject | undefined): FieldError[] {
+  const metadata = objectAt(status, 'attachmentMetadata');
+  const bytes = sortedKeys(metadata).reduce(
+    (sum, name) => sum + Buffer.byteLength(name) + Buffer.byteLength(textAt(metadata, name)),
+    0,
+  );
+  const isLong = (name: string) =>
+    Buffer.byteLength(textAt(status, name, 'message')) > messageBytesMax;
+  return [
+    ...(bytes > metadataBytesMax ? [tooLong('status.attachmentMetadata', metadataBytesMax)] : []),
+    // Upstream names the other limit here.
+    ...['attachError', 'detachError']
+      .filter(isLong)
+      .map((name) => tooLong(`status.${name}.message`, metadataBytesMax)),
+  ];
+}
+
+/** What only a new object is held to. */
+function validateNew(object: JsonObject): FieldError[] {
+  const name = at(object, 'spec', 'source', 'persistentVolumeName');
+  return [
+    ...driverName(textAt(object, 'spec', 'attacher'), 'spec.attacher'),
+    ...(typeof name === 'string'
+      ? breaks('spec.source.persistentVolumeName', name, dnsSubdomain)
+      : []),
+  ];
 }
 
 /** VolumeAttachment: the wish that a volume be attached to a node. */
@@ -49,9 +93,9 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
+      validateCreate: (_, object) => [...validate(object, dialect), ...validateNew(object)],
       validateUpdate: (_, object, old) => [
-        ...validate(object),
+        ...validate(object, dialect),
         ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
       ],
       allowUnconditionalUpdate: false,

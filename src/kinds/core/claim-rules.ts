@@ -1,0 +1,199 @@
+import { cloneJson, type JsonObject } from '../../base/json.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
+import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
+import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
+import { parseQuantity } from '../../meta/quantity.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { at, listAt, textAt } from '../cells.ts';
+import { immutable, keyed, sameOrEmpty, sortedKeys } from '../checks.ts';
+import { ensure, objectAt } from '../fill.ts';
+import { goDifference } from '../pod/difference.ts';
+import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
+
+const claimKind = 'PersistentVolumeClaim';
+
+/** The spec of a claim at `path`, of its own or within a template. */
+export function validateClaimSpec(spec: JsonObject, path: string): FieldError[] {
+  const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
+  const modes = `${path}.accessModes`;
+  const noMode = required(modes, 'at least 1 access mode is required');
+  return [
+    ...(listAt(spec, 'accessModes').length === 0 ? [noMode] : []),
+    ...validateLabelSelector(selector, `${path}.selector`),
+    ...knownAccessModes(spec, modes),
+    ...validateRequest(spec, keyed(`${path}.resources`, 'storage')),
+    ...validateClassName(spec, `${path}.storageClassName`),
+    ...knownVolumeMode(spec, `${path}.volumeMode`),
+    ...validateDataSource(objectAt(spec, 'dataSource'), `${path}.dataSource`),
+    ...validateDataSource(objectAt(spec, 'dataSourceRef'), `${path}.dataSourceRef`),
+    ...sourcesAgree(spec, path),
+  ];
+}
+
+function validateRequest(spec: JsonObject, field: string): FieldError[] {
+  const wanted = at(spec, 'resources', 'requests', 'storage');
+  return wanted === undefined ? [required(field)] : positiveQuantity(wanted, field);
+}
+
+function validateClassName(spec: JsonObject, field: string): FieldError[] {
+  const name = textAt(spec, 'storageClassName');
+  return name === '' ? [] : breaks(field, name, dnsSubdomain);
+}
+
+function validateDataSource(source: JsonObject | undefined, path: string): FieldError[] {
+  if (source === undefined) return [];
+  const [kind, group] = [textAt(source, 'kind'), textAt(source, 'apiGroup')];
+  const errors = ['name', 'kind']
+    .filter((name) => textAt(source, name) === '')
+    .map((name) => required(`${path}.${name}`));
+  if (group !== '') errors.push(...breaks(`${path}.apiGroup`, group, dnsSubdomain));
+  else if (kind !== claimKind) {
+    const detail = `must be '${claimKind}' when referencing the default apiGroup`;
+    errors.push(invalid(path, kind, detail));
+  }
+  const namespace = textAt(source, 'namespace');
+  return namespace === ''
+    ? errors
+    : [...errors, ...breaks(`${path}.namespace`, namespace, dnsLabel)];
+}
+
+const sourceParts = ['apiGroup', 'kind', 'name'] as const;
+
+function sourcesAgree(spec: JsonObject, path: string): FieldError[] {
+  const [plain, any] = [objectAt(spec, 'dataSource'), objectAt(spec, 'dataSourceRef')];
+  if (plain === undefined || any === undefined) return [];
+  if (sourceParts.every((part) => sameOrEmpty(plain[part], any[part]))) return [];
+  return [invalid(path, `${path}.dataSource`, 'must match dataSourceRef')];
+}
+
+/**
+ * A claim's two data sources say the same, where one is said; what the older one cannot name is
+ * dropped from it, and so is a namespace, since that is behind a gate that is off.
+ */
+export function settleDataSources(
+  object: JsonObject,
+  old: JsonObject | undefined,
+  dialect: Dialect,
+) {
+  const spec = ensure(object, 'spec');
+  const any = objectAt(spec, 'dataSourceRef');
+  const isInUse = objectAt(old, 'spec', 'dataSourceRef') ?? objectAt(old, 'spec', 'dataSource');
+  if (any !== undefined && at(old, 'spec', 'dataSourceRef', 'namespace') === undefined) {
+    delete any['namespace'];
+  }
+  const plain = objectAt(spec, 'dataSource');
+  if (plain !== undefined && any === undefined && isInUse === undefined) {
+    if (!isOldSource(plain, dialect)) delete spec['dataSource'];
+  }
+  const kept = objectAt(spec, 'dataSource');
+  if (kept !== undefined && any === undefined) spec['dataSourceRef'] = cloneJson(kept);
+  if (kept === undefined && any !== undefined) {
+    const parts = sourceParts.filter((part) => any[part] !== undefined);
+    spec['dataSource'] = Object.fromEntries(parts.map((part) => [part, any[part]]));
+  }
+}
+
+/** A claim, or a snapshot of one. */
+function isOldSource(source: JsonObject, dialect: Dialect): boolean {
+  const [kind, group] = [textAt(source, 'kind'), textAt(source, 'apiGroup')];
+  if (kind === claimKind) return group === '';
+  return kind === 'VolumeSnapshot' && group === dialect.group('snapshot.storage');
+}
+
+const frozen =
+  'spec is immutable after creation except resources.requests and volumeAttributesClassName ' +
+  'for bound claims';
+
+/** What an update may not do, after all that is wrong with the new claim. */
+export function validateClaimUpdate(
+  object: ApiObject,
+  old: ApiObject,
+  dialect: Dialect,
+): FieldError[] {
+  const errors = validateClaimSpec(objectAt(object, 'spec') ?? {}, 'spec');
+  const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
+  if (textAt(before, 'volumeName') === '') before['volumeName'] = now['volumeName'];
+  errors.push(...settleClass({ object, old, now, before, dialect }));
+  const requests = objectAt(now, 'resources', 'requests');
+  const size = at(old, 'spec', 'resources', 'requests', 'storage');
+  if (textAt(object, 'status', 'phase') === 'Bound' && requests !== undefined) {
+    requests['storage'] = size;
+  }
+  now['volumeAttributesClassName'] = before['volumeAttributesClassName'];
+  if (!sameOrEmpty(now, before)) {
+    const difference = goDifference('core.PersistentVolumeClaimSpec', before, now);
+    errors.push(forbiddenField('spec', `${frozen}\n${difference}`));
+  }
+  return [...errors, ...validateSize(object, old), ...keptMembers(object, old)];
+}
+
+function keptMembers(object: ApiObject, old: ApiObject): FieldError[] {
+  const of = (one: ApiObject, name: string) => at(one, 'spec', name);
+  const errors = immutable('volumeMode', of(object, 'volumeMode'), of(old, 'volumeMode'));
+  const name = 'volumeAttributesClassName';
+  if (sameOrEmpty(of(object, name), of(old, name))) return errors;
+  const detail = 'update is forbidden when the VolumeAttributesClass feature gate is disabled';
+  return [...errors, forbiddenField(`spec.${name}`, detail)];
+}
+
+/** A claim shrinks at most to what it has; until then, it may ask for less than it did. */
+function validateSize(object: ApiObject, old: ApiObject): FieldError[] {
+  const size = (one: ApiObject, ...path: string[]) => {
+    const quantity = parseQuantity(String(at(one, ...path) ?? '0'));
+    return 'error' in quantity ? 0n : quantity.nano;
+  };
+  const request = ['spec', 'resources', 'requests', 'storage'];
+  const wanted = size(object, ...request);
+  if (wanted >= size(old, ...request)) return [];
+  if (wanted > size(old, 'status', 'capacity', 'storage')) return [];
+  return [forbiddenField(request.join('.'), 'field can not be less than status.capacity')];
+}
+
+/**
+ * A class may be written into the spec where it stood in the annotation, or where none stood: then
+ * it does not count as a change. The annotation itself stays.
+ */
+function settleClass(change: {
+  object: ApiObject;
+  old: ApiObject;
+  now: JsonObject;
+  before: JsonObject;
+  dialect: Dialect;
+}): FieldError[] {
+  const { object, old, now, before, dialect } = change;
+  const name = dialect.label('storage-class', 'volume.beta');
+  const annotation = (one: ApiObject) => {
+    const annotations = one.metadata.annotations ?? {};
+    return Object.hasOwn(annotations, name) ? annotations[name] : undefined;
+  };
+  const [said, was] = [annotation(object), annotation(old)];
+  const wanted = at(now, 'storageClassName');
+  const isUnset = at(before, 'storageClassName') === undefined;
+  if (was !== undefined && isUnset && wanted === was && (said === undefined || said === was)) {
+    delete now['storageClassName'];
+    return [];
+  }
+  if (isUnset && was === undefined && wanted !== undefined && wanted !== '') {
+    delete now['storageClassName'];
+  }
+  if ((said ?? '') === (was ?? '')) return [];
+  return [invalid(keyed('metadata.annotations', name), said ?? '', 'field is immutable')];
+}
+
+/** `status` of a claim: sizes are sizes, and states of growing those there are. */
+export function validateClaimStatus(object: JsonObject): FieldError[] {
+  const status = objectAt(object, 'status') ?? {};
+  const capacity = objectAt(status, 'capacity');
+  const allocated = objectAt(status, 'allocatedResources');
+  const noMode = listAt(object, 'spec', 'accessModes').length === 0;
+  const sizes = (list: JsonObject | undefined, path: string) =>
+    sortedKeys(list).flatMap((name) => basicQuantity(list?.[name], keyed(path, name)));
+  return [
+    ...(noMode ? [required('Spec.accessModes')] : []),
+    ...sortedKeys(capacity).flatMap((name) =>
+      basicQuantity(capacity?.[name], keyed('status.capacity', name)),
+    ),
+    ...sizes(allocated, 'status.allocatedResources'),
+  ];
+}
