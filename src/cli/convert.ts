@@ -157,8 +157,8 @@ function converted(
     const items = object['items'].filter(isObject).map((item) => converted(item, at));
     return { apiVersion: 'v1', kind: 'List', metadata: {}, items };
   }
-  if (type.apiVersion === outputVersion) return object;
   const from = knownKind(dialect, type);
+  if (from === undefined && type.apiVersion === outputVersion) return object;
   try {
     if (from !== undefined) return inVersion(object, { dialect, from, outputVersion });
   } catch (error) {
