@@ -22,18 +22,42 @@ import type { ServerConfig } from './config.ts';
 import type { OidcAuthentication } from './oidc.ts';
 import { accountSettings } from './service-account-tokens.ts';
 
-/** Makes the gates of the pipeline from the configuration; `close` ends what they follow. */
-export async function createGates(options: {
+interface GatesOptions {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly api: Api;
   readonly registry: MetricRegistry;
   readonly authorization: AuthorizationSettings;
-}): Promise<Gates & { close(): void }> {
+}
+
+/**
+ * Makes the gates of the pipeline from the configuration; `close` ends what they follow. What is
+ * open already is closed again when it rejects.
+ */
+export async function createGates(options: GatesOptions): Promise<Gates & { close(): void }> {
+  const closers: (() => void)[] = [];
+  const close = () => {
+    for (const one of closers.splice(0)) one();
+  };
+  try {
+    const gates = await openGates(options, (one) => void closers.push(() => one?.close()));
+    return { ...gates, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+async function openGates(
+  options: GatesOptions,
+  closesWith: (opened: { close(): void } | undefined) => void,
+): Promise<Gates> {
   const { config, api } = options;
   const { logger } = config;
   const oidc = await openOidc(options);
+  closesWith(oidc);
   const webhook = await openWebhook(options);
+  closesWith(webhook);
   const list = [
     api.tokenAuthenticator,
     ...authenticators(options),
@@ -47,6 +71,7 @@ export async function createGates(options: {
       logger.debug(3, 'a credential was refused', { authenticator, error: String(error) }),
   });
   const chosen = await createAuthorizers(options);
+  closesWith(chosen);
   const authorization = createAuthorization({
     authorizers: chosen.list,
     onError: ({ authorizer, error }) =>
@@ -61,12 +86,7 @@ export async function createGates(options: {
     mutatingMax: config.limits.writesInFlightMax,
   });
   const impersonate = createImpersonation({ authorization, dialect: options.dialect });
-  const close = () => {
-    chosen.close();
-    oidc?.close();
-    webhook?.close();
-  };
-  return { authenticate, impersonate, authorization, flowControl, close };
+  return { authenticate, impersonate, authorization, flowControl };
 }
 
 /** Loaded only when it is asked for, with the libraries it needs. */
