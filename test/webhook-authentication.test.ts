@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { silentLogger } from '../src/base/log.ts';
 import { readOptions } from '../src/server/options.ts';
 import { startTestServer, type TestServer } from './harness.ts';
 import { type QuickClock, quickClock } from './quick-clock.ts';
@@ -10,6 +11,7 @@ const cacheTtlMs = 60_000;
 let service: WebhookService;
 let clock: QuickClock;
 const servers: TestServer[] = [];
+const logged: string[] = [];
 
 type Status = Record<string, unknown>;
 const review = (status: Status, version = 'v1') => ({
@@ -27,6 +29,10 @@ async function start(
   const { audiences = [audience], anonymous = true } = options;
   const server = await startTestServer({
     clock,
+    logger: {
+      ...silentLogger,
+      error: (message, fields) => void logged.push(`${message} ${JSON.stringify(fields)}`),
+    },
     authentication: {
       anonymous,
       webhook: { configFile: service.kubeconfig({ path: '/authn' }), version, cacheTtlMs },
@@ -162,6 +168,16 @@ describe('AUTHN-9: what the webhook does wrong refuses the token', () => {
     const answer = await whoAmI(v1, fresh());
     expect(answer.status).toBe(401);
     expect(answer.text).not.toContain('webhook');
+  });
+
+  test('AUTHN-9: the log tells of a failure, and not of the token', async () => {
+    logged.length = 0;
+    const token = fresh();
+    service.answer = () => ({ status: 403 });
+    await whoAmI(v1, token);
+    expect(logged).toEqual([
+      'the authentication webhook failed {"error":"WebhookError: the webhook answered with status 403"}',
+    ]);
   });
 
   test('AUTHN-9: a failure is not kept', async () => {

@@ -284,6 +284,14 @@ describe('AUTHZ-3: match conditions', () => {
     expect(() => matches(spec)).toThrow('no such key: fieldSelector');
   });
 
+  test('not of selectors where the gate is off', async () => {
+    const text = file([webhook(conditions('has(request.resourceAttributes.labelSelector)'))]);
+    const rules = { dialect, fileProblem: () => undefined, requiredTypes: new Set<never>() };
+    const off = loadAuthorizationConfiguration(text, { ...rules, selectors: 'left out' });
+    await expect(off).rejects.toThrow("undefined field 'labelSelector'");
+    await loadAuthorizationConfiguration(text, { ...rules, selectors: 'told' });
+  });
+
   test('one that is false decides, whatever fails; else a failure does', async () => {
     const fails = 'request.nonResourceAttributes.path == "/x"';
     const alsoFails = 'request.extra["none"] == []';

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { createExpiringCache } from '../base/expiring-cache.ts';
 import type { JsonObject } from '../base/json.ts';
@@ -72,7 +73,7 @@ export function createWebhookAuthorizer(
     }
     const result = resultOf(status);
     const ttlMs = status.allowed ? settings.authorizedTtlMs : settings.unauthorizedTtlMs;
-    if (isCacheable(attributes)) cache.set(JSON.stringify(spec), result, ttlMs);
+    if (isCacheable(attributes)) cache.set(keyOf(spec), result, ttlMs);
     return result;
   };
 
@@ -85,7 +86,7 @@ export function createWebhookAuthorizer(
       } catch (error) {
         return failed(error, error instanceof Error ? error.message : String(error));
       }
-      return cache.get(JSON.stringify(spec)) ?? ask(spec, attributes);
+      return cache.get(keyOf(spec)) ?? ask(spec, attributes);
     },
   };
 }
@@ -95,6 +96,14 @@ function resultOf({ allowed, denied, reason }: AccessReviewStatus): Authorizatio
   if (!allowed) return { decision: 'deny', reason };
   const error = 'webhook subject access review returned both allow and deny response';
   return { decision: 'deny', reason, error };
+}
+
+const plainKeyMax = 500;
+
+/** The text of a spec, or a digest of a long one, so that keys take little memory. */
+function keyOf(spec: JsonObject): string {
+  const text = JSON.stringify(spec);
+  return text.length <= plainKeyMax ? text : createHash('sha256').update(text).digest('base64');
 }
 
 /** What clients choose at will could otherwise fill the memory. */

@@ -145,8 +145,16 @@ function pathOf(server: string, timeoutMs: number): string {
 
 async function post(asking: Asking, body: string): Promise<Buffer> {
   const { http, path, timeoutMs, clock, closed } = asking;
-  const late = new AbortController();
-  const timer = clock.after(timeoutMs, () => late.abort());
+  const ended = new AbortController();
+  let isLate = false;
+  const timer = clock.after(timeoutMs, () => {
+    isLate = true;
+    ended.abort();
+  });
+  // Joined by hand: signals made of a lasting one stay with it in some releases of Node.
+  const onClosed = () => ended.abort();
+  closed.addEventListener('abort', onClosed);
+  if (closed.aborted) onClosed();
   try {
     const {
       status,
@@ -157,14 +165,14 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
       path,
       headers: { accept: 'application/json, */*', 'content-type': 'application/json' },
       body,
-      signal: AbortSignal.any([late.signal, closed]),
+      signal: ended.signal,
     });
     const bytes = await readWhole(stream);
     if (status >= 200 && status < 300) return bytes;
     throw refused(status, headers['retry-after']);
   } catch (error) {
     if (error instanceof WebhookError) throw error;
-    if (late.signal.aborted) {
+    if (isLate) {
       const message = `the webhook did not answer within ${timeoutMs} ms`;
       throw new AttemptError(message, { outcome: 'timeout', cause: error });
     }
@@ -173,6 +181,7 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
     }
     throw unreachable(error);
   } finally {
+    closed.removeEventListener('abort', onClosed);
     timer.stop();
   }
 }

@@ -4,6 +4,7 @@ import { inClusterConfig } from '../client/in-cluster.ts';
 import { loadKubeconfig, textMember } from '../client/kubeconfig.ts';
 import { resolveContext } from '../client/kubeconfig-context.ts';
 import type { Dialect } from '../dialect.ts';
+import { hostRoots } from './host-roots.ts';
 
 /**
  * How to reach the webhook that a kubeconfig's current context names. Rejects, naming the file, when
@@ -21,11 +22,17 @@ export async function webhookOfKubeconfig(file: string): Promise<ClientConfig> {
       const shown = JSON.stringify(cluster);
       throw new Error(`invalid configuration: no server found for cluster ${shown}`);
     }
-    return client;
+    return withHostRoots(client);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`webhook kubeconfig ${file}: ${why}`, { cause: error });
   }
+}
+
+/** Trusts what the host trusts, where the kubeconfig names no authority. */
+function withHostRoots(client: ClientConfig): ClientConfig {
+  if (client.caPem !== undefined || client.insecureSkipTlsVerify === true) return client;
+  return client.server.startsWith('https:') ? { ...client, caPem: hostRoots() } : client;
 }
 
 /**

@@ -4,6 +4,8 @@ import {
   type TokenReviewVersion,
   tokenReviewVersions,
 } from '../authn/webhook-token.ts';
+import type { Logger } from '../base/log.ts';
+import type { Webhook } from '../base/webhook.ts';
 import type { Dialect } from '../dialect.ts';
 import type { ServerConfig } from './config.ts';
 import { accountSettings } from './service-account-tokens.ts';
@@ -26,7 +28,7 @@ export async function openWebhookTokens(
   const client = await webhookOfKubeconfig(webhook.configFile);
   const connected = createWebhook({ client, timeoutMs, clock });
   const authenticator = createWebhookTokenAuthenticator({
-    webhook: connected,
+    webhook: telling(connected, config.logger),
     version: versionOf(webhook.version),
     dialect,
     audiences: accountSettings(config, dialect).audiences,
@@ -34,6 +36,20 @@ export async function openWebhookTokens(
     clock,
   });
   return { authenticator, close: connected.close };
+}
+
+/** An outage refuses tokens like any bad token is, so that only the log tells of it. */
+function telling(webhook: Webhook, logger: Logger): Webhook {
+  return {
+    async call(body, read) {
+      try {
+        return await webhook.call(body, read);
+      } catch (error) {
+        logger.error('the authentication webhook failed', { error: String(error) });
+        throw error;
+      }
+    },
+  };
 }
 
 function versionOf(given: string): TokenReviewVersion {
