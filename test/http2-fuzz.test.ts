@@ -198,7 +198,7 @@ function honestFrames(random: Random): Buffer[] {
 }
 
 function mutated(frames: readonly Buffer[], random: Random): Buffer[] {
-  const made = frames.map((one) => Buffer.from(one));
+  const made: Buffer[] = frames.map((one) => Buffer.from(one));
   for (let count = 1 + random.below(4); count > 0; count -= 1) {
     // What comes before is read by another test; here it would end most sessions at once.
     const at = 2 + random.below(made.length - 2);

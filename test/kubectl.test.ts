@@ -240,6 +240,23 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
     }
   });
 
+  test('CLIENT-2: a list of megabytes in one answer, whole', async () => {
+    const filler = 'x'.repeat(20_000);
+    const names = Array.from({ length: 150 }, (_, index) => `large-${100 + index}`);
+    for (const name of names) {
+      const body = { metadata: { name }, data: { filler } };
+      const path = `/api/v1/namespaces/${namespace}/configmaps`;
+      expect((await server.post(path, JSON.stringify(body))).status).toBe(201);
+    }
+    const listed = await kubectl('get', 'cm', '--chunk-size=0', '-o', 'json');
+    const { items } = JSON.parse(listed) as {
+      items: { metadata: { name: string }; data: { filler?: string } }[];
+    };
+    const large = items.filter(({ data }) => data.filler === filler);
+    expect(large.map(({ metadata }) => metadata.name)).toEqual(names);
+    expect(listed.length).toBeGreaterThan(3_000_000);
+  });
+
   test('CLIENT-2: wait, and delete by selector', async () => {
     await kubectl('create', '-f', configMap());
     expect(await kubectl('wait', '--for=jsonpath={.data.a}=1', 'cm/c', '--timeout=5s')).toBe(

@@ -16,9 +16,8 @@ export interface HttpLimits {
   /** How often the bounds above are looked at; they hold to this precision. */
   readonly sweepPeriodMs: number;
   /**
-   * Concurrent HTTP/2 streams of one connection. Node counts a stream for a turn or two after its
-   * answer, and refuses those over the limit; a client that uses all of upstream's 100 would see
-   * refusals, so the default is well above what clients use.
+   * Concurrent HTTP/2 streams of one connection. Clients share one connection for all their watches
+   * and requests, so it is well above what they use; a stream over it is refused, to be tried again.
    */
   readonly streamsPerConnectionMax: number;
   /** Once answered with 413, how much more of the body is read so that the client sees the answer. */

@@ -229,6 +229,8 @@ function statusOfParserError(code: string): string {
 function acceptHttp2(server: SecureServer, core: ServerCore): void {
   const listeners = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
   server.removeAllListeners('secureConnection');
+  // A handshake that fails is no malformed request to be answered; its socket is destroyed as it is.
+  server.removeAllListeners('tlsClientError');
   const onRequest = (stream: Http2Stream, connection: Http2Connection): void => {
     core.begin(new Http2Exchange({ stream, connection, core, onClosed }));
   };

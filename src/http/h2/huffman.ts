@@ -61,12 +61,17 @@ const stepFails = 1 << 10;
 const symbolShift = 16;
 const stateMask = stepEmits - 1;
 
+interface StepTable {
+  readonly steps: Uint32Array;
+  readonly accepts: Uint8Array;
+}
+
 /**
  * Steps by state and half a byte. A state is an inner node of the tree; half a byte completes at most
  * one symbol, the shortest having five bits. `accepts` tells the states in which a text may end: the
  * padding is at most seven bits, the beginning of the end mark, which is all ones.
  */
-function stepTable(): { steps: Uint32Array; accepts: Uint8Array } {
+function stepTable(): StepTable {
   const { children, symbol } = tree();
   const inner: number[] = [];
   const stateOf = new Int16Array(symbol.length).fill(-1);
@@ -100,7 +105,8 @@ function stepTable(): { steps: Uint32Array; accepts: Uint8Array } {
   return { steps, accepts };
 }
 
-const { steps, accepts } = stepTable();
+/** Made when the first coded text comes: a start is to be quick. */
+let table: StepTable | undefined;
 
 /** Upper bound of the decoded length of `bytes` coded bytes: the shortest code has five bits. */
 export function huffmanDecodedMax(bytes: number): number {
@@ -116,6 +122,8 @@ export function huffmanDecode(
   place: { readonly start: number; readonly end: number },
   target: Uint8Array,
 ): number {
+  table ??= stepTable();
+  const { steps, accepts } = table;
   const { start, end } = place;
   let state = 0;
   let length = 0;

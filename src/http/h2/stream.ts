@@ -50,7 +50,8 @@ export class Http2Stream implements BodySink, BodySource {
 
   /** What we may send yet; below 0 when the client has made its windows smaller. */
   sendWindow: number;
-  readonly window: ReceiveWindow;
+  readonly #windowBytes: number;
+  #window: ReceiveWindow | undefined;
   /** The client has sent its last frame. */
   remoteEnded: boolean;
   /** Of the body, for the comparison with `content-length`. */
@@ -89,8 +90,14 @@ export class Http2Stream implements BodySink, BodySource {
     this.head = options.head;
     this.host = options.host;
     this.sendWindow = options.sendWindow;
-    this.window = new ReceiveWindow(options.receiveWindowBytes);
+    this.#windowBytes = options.receiveWindowBytes;
     this.remoteEnded = options.remoteEnded;
+  }
+
+  /** What the client may send yet; made when it sends something, as most send nothing. */
+  get window(): ReceiveWindow {
+    this.#window ??= new ReceiveWindow(this.#windowBytes);
+    return this.#window;
   }
 
   get closed(): boolean {
