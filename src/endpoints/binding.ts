@@ -1,8 +1,8 @@
 import { isObject, type JsonObject } from '../base/json.ts';
-import { required } from '../meta/field-error.ts';
-import { conflict, invalidObject } from '../meta/status.ts';
-import { formatTime } from '../meta/times.ts';
+import { type FieldError, notSupported, required } from '../meta/field-error.ts';
+import { badRequest, conflict, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
+import { preconditionFailed } from '../registry/object-meta.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import { updateObject } from '../registry/update.ts';
 import type { ApiCall } from './call.ts';
@@ -14,10 +14,10 @@ import { writeContext } from './write-context.ts';
 export async function bindingEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
   const { object, options } = await virtualRequest(call, 'core.v1.Binding');
-  const node = isObject(object.target) ? object.target.name : undefined;
-  if (typeof node !== 'string' || node === '') {
-    throw invalidObject({ group: '', kind: 'Binding' }, target.name, [required('target.name')]);
+  if (object.metadata.name !== target.name) {
+    throw badRequest('name in URL does not match name in Binding object');
   }
+  const node = nodeOf(object);
   await updateObject(context.registry, {
     target: { ...target, subresource: 'binding' },
     context: writeContext(call, options),
@@ -35,33 +35,57 @@ export async function bindingEndpoint(call: ApiCall): Promise<void> {
   await sendValue(call, { status: 201, value });
 }
 
+/** The node a Binding names. Upstream answers a wrong one with 500 and no reason, and so do we. */
+function nodeOf(binding: ApiObject): string {
+  const target = isObject(binding.target) ? binding.target : {};
+  const [kind, name] = [target.kind ?? '', target.name];
+  const errors: FieldError[] = [];
+  if (kind !== '' && kind !== 'Node') {
+    errors.push(notSupported('target.kind', kind, ['Node', '<empty>']));
+  }
+  const hasName = typeof name === 'string' && name !== '';
+  if (!hasName) errors.push(required('target.name'));
+  if (hasName && errors.length === 0) return name;
+  const lines = errors.map(({ field, message }) => `${field}: ${message}`);
+  const message = lines.length === 1 ? (lines[0] as string) : `[${lines.join(', ')}]`;
+  throw new StatusError({ code: 500, reason: '', message });
+}
+
+function checkPreconditions(call: ApiCall, pod: ApiObject, binding: ApiObject): void {
+  const { uid = '', resourceVersion = '' } = binding.metadata;
+  const mismatch = (
+    wanted: string,
+    actual: string | undefined,
+    what: 'UID' | 'ResourceVersion',
+  ) => {
+    if (wanted === '' || wanted === actual) return;
+    throw preconditionFailed(call.target, { wanted, actual: actual ?? '', what });
+  };
+  mismatch(uid, pod.metadata.uid, 'UID');
+  mismatch(resourceVersion, pod.metadata.resourceVersion, 'ResourceVersion');
+}
+
 function bound(
   call: ApiCall,
   pod: ApiObject,
   { binding, node }: { binding: ApiObject; node: string },
 ): ApiObject {
+  checkPreconditions(call, pod, binding);
   const spec = isObject(pod.spec) ? pod.spec : {};
-  const refuse = (why: string) => conflict(groupResourceOf(call.target.def), call.target.name, why);
+  const { name } = call.target;
+  const { group, resource } = groupResourceOf(call.target.def);
+  const refuse = (why: string) =>
+    conflict({ group, resource: `${resource}/binding` }, name, `pod ${name} ${why}`);
   if (pod.metadata.deletionTimestamp !== undefined) {
-    throw refuse(`pod ${call.target.name} is being deleted, cannot be assigned to a host`);
+    throw refuse('is being deleted, cannot be assigned to a host');
   }
   if (typeof spec.nodeName === 'string' && spec.nodeName !== '') {
-    const assigned = JSON.stringify(spec.nodeName);
-    throw refuse(`pod ${call.target.name} is already assigned to node ${assigned}`);
+    throw refuse(`is already assigned to node ${JSON.stringify(spec.nodeName)}`);
   }
-  const status = isObject(pod.status) ? pod.status : {};
-  const conditions = Array.isArray(status.conditions) ? status.conditions.filter(isObject) : [];
-  const others = conditions.filter((one) => one.type !== 'PodScheduled');
-  const scheduled = {
-    type: 'PodScheduled',
-    status: 'True',
-    lastTransitionTime: formatTime(call.context.clock.now()),
-  };
+  if (Array.isArray(spec.schedulingGates) && spec.schedulingGates.length > 0) {
+    throw refuse('has non-empty .spec.schedulingGates');
+  }
   const annotations = { ...pod.metadata.annotations, ...binding.metadata.annotations };
   if (Object.keys(annotations).length > 0) pod.metadata.annotations = annotations;
-  return {
-    ...pod,
-    spec: { ...spec, nodeName: node },
-    status: { ...status, conditions: [...others, scheduled] },
-  };
+  return { ...pod, spec: { ...spec, nodeName: node } };
 }

@@ -50,9 +50,8 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
 }
 
 function checkName(call: ApiCall, given: string | undefined): void {
-  const { name } = call.target;
-  if (given === undefined || given === '' || given === name) return;
-  throw badRequest(`name in URL does not match name in Eviction object: ${name} != ${given}`);
+  if (given === call.target.name) return;
+  throw badRequest('name in URL does not match name in Eviction object');
 }
 
 /** Evicting what runs nowhere, or goes anyway, disrupts nobody. */

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
+import { formatTime } from '../../meta/times.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { textAt } from '../cells.ts';
 import { keyed, same } from '../checks.ts';
@@ -80,6 +81,9 @@ export function preparePodUpdate(
     case 'status':
       prepareStatus(object, old);
       break;
+    case 'binding':
+      markScheduled(ensure(object, 'status'), context.nowMs);
+      return;
     case 'ephemeralcontainers': {
       const added = objectAt(object, 'spec')?.['ephemeralContainers'];
       object['spec'] = { ...structuredClone(before), ephemeralContainers: added };
@@ -89,6 +93,16 @@ export function preparePodUpdate(
     default:
   }
   dropDisabled(objectAt(object, 'spec'), before);
+}
+
+/** A pod that has its node is scheduled. */
+function markScheduled(status: JsonObject, nowMs: number): void {
+  const conditions = objectsAt(status, 'conditions');
+  const before = conditions.find((one) => textAt(one, 'type') === 'PodScheduled');
+  if (before?.['status'] === 'True') return;
+  const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: formatTime(nowMs) };
+  const isAt = (one: JsonObject) => (one === before ? scheduled : one);
+  status['conditions'] = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];
 }
 
 /** A node that does not know of the class does not take it away; owners are not its affair. */
