@@ -381,6 +381,20 @@ describe('AUTHN-7: a provider', () => {
   });
 });
 
+test('AUTHN-7: the authorities of the host are trusted without a file of one’s own', async () => {
+  const before = process.env['SSL_CERT_FILE'];
+  process.env['SSL_CERT_FILE'] = ca.path;
+  try {
+    const server = await start([], { from: { url: provider.url, caFile: '' } });
+    expect((await userOf(server, await provider.token({ sub: 'x' }))).groups).toEqual([
+      authenticated,
+    ]);
+  } finally {
+    if (before === undefined) delete process.env['SSL_CERT_FILE'];
+    else process.env['SSL_CERT_FILE'] = before;
+  }
+});
+
 /** A logger at the highest verbosity that keeps its lines. */
 function collecting(lines: string[]): Logger {
   const write = (message: string, fields?: object) =>

@@ -89,6 +89,17 @@ function issuers(count: number): Part[] {
   );
 }
 
+test('AUTHN-8: a file is of the group of the dialect', async () => {
+  const file = (group: string) =>
+    `{"apiVersion":"${group}/v1beta1","kind":"AuthenticationConfiguration"}`;
+  const upstream = dialectOf('kubernetes');
+  const read = await readAuthenticationConfiguration(file('apiserver.config.k8s.io'), upstream);
+  expect(read).toMatchObject({ jwt: null, anonymous: null });
+  await expect(
+    readAuthenticationConfiguration(file('apiserver.config.k8s.io'), dialect),
+  ).rejects.toThrow('no kind "AuthenticationConfiguration" is registered for version');
+});
+
 const urls: readonly (readonly [string, readonly string[]])[] = [
   ['https://issuer.example:8443/path/', []],
   ['https://issuer.example?', []],

@@ -1,0 +1,81 @@
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { isSigned, readKeySet, signingAlgorithms } from './keys.ts';
+import { readToken } from './token.ts';
+
+let publicJwk: JWK;
+let privateJwk: JWK;
+let sign: (header: { alg: string; kid?: string }) => Promise<string>;
+
+beforeAll(async () => {
+  const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true });
+  publicJwk = await exportJWK(publicKey);
+  privateJwk = await exportJWK(privateKey);
+  sign = (header) => new SignJWT({ iss: 'x' }).setProtectedHeader(header).sign(privateKey);
+});
+
+async function isProved(token: string, keys: unknown): Promise<boolean> {
+  const read = readToken(token);
+  if (read === undefined) throw new Error('no token');
+  return isSigned(read, readKeySet(JSON.stringify({ keys })));
+}
+
+describe('keys of a provider', () => {
+  test('prove what they have signed', async () => {
+    expect(await isProved(await sign({ alg: 'RS256' }), [publicJwk])).toBe(true);
+    const named = await sign({ alg: 'RS256', kid: 'a' });
+    expect(await isProved(named, [{ ...publicJwk, kid: 'a', use: 'sig', alg: 'RS256' }])).toBe(
+      true,
+    );
+  });
+
+  test.each<[string, object]>([
+    ['another id', { kid: 'b' }],
+    ['an id that is no text', { kid: ['a'] }],
+    ['another use', { kid: 'a', use: 'enc' }],
+    ['another algorithm', { kid: 'a', alg: 'PS256' }],
+    ['another kind', { kid: 'a', kty: 'EC', crv: 'P-256' }],
+    ['no modulus', { kid: 'a', n: undefined }],
+    ['a modulus that is none', { kid: 'a', n: 7 }],
+  ])('of %s prove nothing', async (_, change) => {
+    const token = await sign({ alg: 'RS256', kid: 'a' });
+    expect(await isProved(token, [{ ...publicJwk, kid: 'a' }])).toBe(true);
+    expect(await isProved(token, [{ ...publicJwk, ...change }])).toBe(false);
+  });
+
+  test('that are private are used as the public ones they hold', async () => {
+    expect(await isProved(await sign({ alg: 'RS256' }), [privateJwk])).toBe(true);
+  });
+
+  test('that are secrets, or nothing, are left out', () => {
+    const odd = [
+      { kty: 'oct', k: 'AAAA' },
+      { kty: 'OKP', crv: 'Ed25519', x: 'AA' },
+      {},
+      null,
+      7,
+      [],
+    ];
+    expect(readKeySet(JSON.stringify({ keys: odd }))).toEqual([]);
+  });
+
+  test('that are too short prove nothing', async () => {
+    const { generateKeyPairSync, sign: signBytes } = await import('node:crypto');
+    const short = generateKeyPairSync('rsa', { modulusLength: 1024 });
+    const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
+    const signed = `${encode({ alg: 'RS256' })}.${encode({ iss: 'x' })}`;
+    const signature = signBytes('sha256', Buffer.from(signed), short.privateKey);
+    const token = `${signed}.${signature.toString('base64url')}`;
+    expect(await isProved(token, [short.publicKey.export({ format: 'jwk' })])).toBe(false);
+  });
+
+  test.each(['{}', '[]', 'null', '{"keys":{}}', 'x'])('cannot be read from %s', (text) => {
+    expect(() => readKeySet(text)).toThrow();
+  });
+
+  test('are of the algorithms that upstream takes', () => {
+    expect(signingAlgorithms.join(' ')).toBe(
+      'ES256 ES384 ES512 PS256 PS384 PS512 RS256 RS384 RS512',
+    );
+  });
+});
