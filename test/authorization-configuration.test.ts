@@ -1,4 +1,4 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Logger } from '../src/base/log.ts';
@@ -239,6 +239,20 @@ describe('AUTHZ-3: the file changes', () => {
     writeFileSync(other, configuration([rbac]));
     renameSync(other, configFile);
     await eventually(async () => (await status('/apis')) === 200, 'the file in its place');
+  });
+
+  test('AUTHZ-3: to the same in other words, which keeps what is known', async () => {
+    await start([webhook('one', { authorizedTTL: '10m' }), rbac]);
+    answers({ one: allow });
+    expect(await status()).toBe(200);
+    const text = readFileSync(configFile, 'utf8');
+    write(text.replaceAll(',', ',\n').replace('"10m"', '"600s"'));
+    const { ticks } = clock;
+    await eventually(async () => clock.ticks >= ticks + 20, 'looks at the file');
+    await status();
+    expect(await status()).toBe(200);
+    expect(asked()).toEqual(['one']);
+    expect(await succeeded()).toBe(0);
   });
 
   test('AUTHZ-3: to something wrong, which changes nothing and is told of', async () => {

@@ -6,14 +6,20 @@ export interface QuickClock extends Clock {
   skip(ms: number): void;
   /** The waits asked for, in milliseconds, as they were asked for. */
   readonly waits: number[];
+  /** How often periodic tasks have run. */
+  readonly ticks: number;
 }
 
 /** Makes a clock of the host's, waits being `factor` times shorter than asked for. */
 export function quickClock(factor: number): QuickClock {
   let ahead = 0;
   const waits: number[] = [];
+  let ticks = 0;
   return {
     waits,
+    get ticks() {
+      return ticks;
+    },
     skip: (ms) => {
       ahead += ms;
     },
@@ -23,6 +29,10 @@ export function quickClock(factor: number): QuickClock {
       waits.push(delayMs);
       return systemClock.after(delayMs / factor, task);
     },
-    every: (periodMs, task) => systemClock.every(Math.max(5, periodMs / factor), task),
+    every: (periodMs, task) =>
+      systemClock.every(Math.max(5, periodMs / factor), () => {
+        ticks += 1;
+        task();
+      }),
   };
 }

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { WebhookError } from '../src/base/webhook.ts';
+import { dialectOf } from '../src/dialect.ts';
 import { createWebhook, type WebhookAttempt } from '../src/server/webhook-client.ts';
-import { webhookOfKubeconfig } from '../src/server/webhook-connection.ts';
+import { webhookInCluster, webhookOfKubeconfig } from '../src/server/webhook-connection.ts';
 import { type QuickClock, quickClock } from './quick-clock.ts';
 import { startWebhookService, type WebhookService } from './webhook-service.ts';
 
@@ -169,6 +170,24 @@ test('calls under way are bounded', async () => {
   expect((await failure()).message).toBe('too many calls of the webhook are under way');
   webhook.close();
   await Promise.all(calls);
+});
+
+test('a workload of another server asks that one', async () => {
+  const folder = service.directory;
+  service.file('token', 'mine\n');
+  const { port } = new URL(service.url);
+  const env = { SVC_SERVICE_HOST: '127.0.0.1', SVC_SERVICE_PORT: port };
+  service.kubeconfig();
+  const asked = { dialect: dialectOf('svc'), version: 'v1' };
+  const client = webhookInCluster(asked, { env, folder });
+  webhook = createWebhook({ client, timeoutMs: 3000, clock });
+  service.answer = () => ({ ok: true });
+  expect(await call()).toEqual({ ok: true });
+  expect(service.received[0]).toMatchObject({
+    path: '/apis/authorization.svc.io/v1/subjectaccessreviews?timeout=3s',
+    headers: { authorization: 'Bearer mine' },
+  });
+  expect(() => webhookInCluster(asked, { env: {}, folder })).toThrow('must be defined');
 });
 
 test.each([

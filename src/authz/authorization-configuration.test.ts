@@ -53,6 +53,7 @@ describe('AUTHZ-3: what a file says', () => {
         failurePolicy: 'Deny',
         kubeConfigFile: '/there',
         matches: undefined,
+        expressions: [],
       },
     });
   });

@@ -21,6 +21,8 @@ export interface ConfiguredWebhook extends Omit<WebhookAuthorizerSettings, 'sele
   /** Undefined: as a workload of the server finds it. */
   readonly kubeConfigFile: string | undefined;
   readonly matches: MatchRequest | undefined;
+  /** What `matches` judges by, to tell configurations apart. */
+  readonly expressions: readonly string[];
 }
 
 /** One authorizer of the chain. */
@@ -154,6 +156,7 @@ function authorizerOf(
       unauthorizedTtlMs: millisecondsOf(webhook['unauthorizedTTL']),
       failurePolicy: webhook['failurePolicy'] === 'Deny' ? 'Deny' : 'NoOpinion',
       kubeConfigFile: typeof file === 'string' ? file : undefined,
+      expressions: conditions.map(({ expression }) => expression),
       matches: conditions.length === 0 ? undefined : (spec) => matchesAll(conditions, spec),
     },
   };

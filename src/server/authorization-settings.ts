@@ -82,6 +82,7 @@ function ofFlags(config: ServerConfig): (type: AuthorizerType) => ConfiguredAuth
         failurePolicy: 'NoOpinion',
         kubeConfigFile: configFile,
         matches: undefined,
+        expressions: [],
       },
     };
   };

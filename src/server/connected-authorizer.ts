@@ -25,7 +25,7 @@ export async function connectAuthorizer(
   const { name, timeoutMs, kubeConfigFile, matches, version } = configured;
   const client =
     kubeConfigFile === undefined
-      ? webhookInCluster(dialect, version)
+      ? webhookInCluster({ dialect, version })
       : await webhookOfKubeconfig(kubeConfigFile);
   const webhook = createWebhook({
     client,

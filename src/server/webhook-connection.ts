@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import type { ClientConfig } from '../client/client-config.ts';
-import { inClusterConfig } from '../client/in-cluster.ts';
+import { type InClusterPlace, inClusterConfig } from '../client/in-cluster.ts';
 import { loadKubeconfig, textMember } from '../client/kubeconfig.ts';
 import { resolveContext } from '../client/kubeconfig-context.ts';
 import type { Dialect } from '../dialect.ts';
@@ -39,11 +39,17 @@ function withHostRoots(client: ClientConfig): ClientConfig {
  * How a workload of another server reaches that one's reviews of access. Throws where this process
  * is none: this server's own reviews would ask themselves.
  */
-export function webhookInCluster(dialect: Dialect, version: string): ClientConfig {
-  const folder = `/var/run/secrets/${dialect.label('serviceaccount')}`;
-  const { client } = inClusterConfig({ env: process.env, folder });
-  const group = dialect.group('authorization');
-  return { ...client, server: `${client.server}/apis/${group}/${version}/subjectaccessreviews` };
+export function webhookInCluster(
+  asked: { readonly dialect: Dialect; readonly version: string },
+  place: InClusterPlace = {
+    env: process.env,
+    folder: `/var/run/secrets/${asked.dialect.label('serviceaccount')}`,
+  },
+): ClientConfig {
+  const { client } = inClusterConfig(place);
+  const group = asked.dialect.group('authorization');
+  const path = `/apis/${group}/${asked.version}/subjectaccessreviews`;
+  return { ...client, server: client.server + path };
 }
 
 /** What is wrong with a file a configuration names; undefined when there is one. */
