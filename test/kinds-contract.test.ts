@@ -15,12 +15,6 @@ import {
 
 const dialect = dialectOf('svc');
 
-/** Checks that a kind fails by its nature, with the reason; to be taken off, never added to. */
-const exceptions: Readonly<Record<string, readonly string[]>> = {
-  // Its protobuf form wants a table of numbers that the schema of JSON has not.
-  CustomResourceDefinition: ['protobuf'],
-};
-
 const defs = builtinKinds(dialect).filter(
   (def) => def.example !== undefined && def.isVirtual !== true && def.verbs.includes('create'),
 );
@@ -194,14 +188,8 @@ async function roundTrip(
 describe.each(defs.map((def) => [`${def.kind} of ${def.group || 'core'}`, def] as const))(
   '%s',
   (_, def) => {
-    const skipped = exceptions[def.kind] ?? [];
     for (const [what, check] of Object.entries(checks)) {
-      test.skipIf(skipped.includes(what))(`API-1: ${what}`, () => check(def, placeOf(def)));
+      test(`API-1: ${what}`, () => check(def, placeOf(def)));
     }
   },
 );
-
-test('kinds with exceptions are there', () => {
-  const kinds = new Set(defs.map((def) => def.kind));
-  expect(Object.keys(exceptions).filter((kind) => !kinds.has(kind))).toEqual([]);
-});

@@ -1,6 +1,7 @@
 import type { Dialect } from '../dialect.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import { parseApiVersion } from '../meta/types.ts';
+import { crdSchema } from './apiextensions/crd-schema.ts';
 import { groupStems, structFacts } from './facts.ts';
 import { schemaOf } from './schema-of.ts';
 
@@ -33,8 +34,15 @@ export function schemaOfKind(
   const parsed = parseApiVersion(type.apiVersion);
   const directory = parsed === undefined ? undefined : directoriesOf(dialect).get(parsed.group);
   if (parsed === undefined || directory === undefined) return undefined;
+  if (directory === 'apiextensions') return definitionSchema(parsed.version, type.kind);
   const typeName = `${directory}.${parsed.version}.${type.kind}`;
   return structFacts(typeName) === undefined ? undefined : schemaOf(typeName);
+}
+
+/** Definitions of custom kinds have a table of their own. */
+function definitionSchema(version: string, kind: string): Schema | undefined {
+  if (kind !== 'CustomResourceDefinition') return undefined;
+  return version === 'v1' || version === 'v1beta1' ? crdSchema(version) : undefined;
 }
 
 /** Directories of the tables by full group name. */

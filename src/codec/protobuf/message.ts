@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isObject, type JsonObject, type JsonValue, member, setMember } from '../../base/json.ts';
 import { type Property, resolved, type Schema } from '../../engines/schema/schema.ts';
+import { alternativesCodec } from './alternatives.ts';
 import { specialCodec } from './special.ts';
 import type { ValueCodec } from './value-codec.ts';
 import {
@@ -29,6 +30,7 @@ export function codecOf(schema: Schema): ValueCodec {
 function build(schema: Schema): ValueCodec {
   const special = specialCodec(schema);
   if (special !== undefined) return special;
+  if (schema.alternatives !== undefined) return alternativesCodec(schema.alternatives, codecOf);
   if (schema.type === 'array') return listMessage(schema);
   if (schema.properties !== undefined) return structMessage(schema);
   throw new Error(

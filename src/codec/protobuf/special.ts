@@ -207,4 +207,5 @@ const byName: Readonly<Record<string, ValueCodec>> = {
   'intstr.IntOrString': intOrString,
   'runtime.RawExtension': rawJson,
   'apiextensions.v1.JSON': rawJson,
+  'apiextensions.v1beta1.JSON': rawJson,
 };

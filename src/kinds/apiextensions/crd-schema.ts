@@ -201,7 +201,7 @@ function leavesOf(version: CrdVersionName): Readonly<Record<string, Schema>> {
     int64: { type: 'integer', format: 'int64', typed: true },
     float64: { type: 'number', format: 'double', typed: true },
     bytes: { type: 'string', format: 'byte', typed: true },
-    time: { type: 'string', format: 'date-time', nullable: true, typed: true },
+    time: schemaOf('meta.v1.Time'),
     JSON: { ...opaque, typeName: `${typePrefix}JSON` },
     JSONSchemaPropsOrArray: {
       ...opaque,
