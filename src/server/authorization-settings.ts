@@ -1,10 +1,10 @@
+import { statSync } from 'node:fs';
 import type { ConfiguredAuthorizer } from '../authz/authorization-configuration.ts';
 import type { AuthorizerType } from '../authz/authorizer-types.ts';
 import type { Dialect } from '../dialect.ts';
 import type { ServerConfig } from './config.ts';
 import { defaultGates } from './feature-gates.ts';
 import { readConfigurationFile } from './reloaded-file.ts';
-import { fileProblem } from './webhook-connection.ts';
 
 /** The authorizers a server starts with, and the file to follow when they are a file's. */
 export interface AuthorizationSettings {
@@ -86,4 +86,15 @@ function ofFlags(config: ServerConfig): (type: AuthorizerType) => ConfiguredAuth
       },
     };
   };
+}
+
+/** What is wrong with a file a configuration names; undefined when there is one. */
+function fileProblem(file: string): string | undefined {
+  try {
+    return statSync(file).isFile() ? undefined : 'must be a regular file';
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'no such file or directory' : String(code);
+    return `error loading file: stat ${file}: ${why}`;
+  }
 }

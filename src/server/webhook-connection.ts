@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import type { ClientConfig } from '../client/client-config.ts';
 import { type InClusterPlace, inClusterConfig } from '../client/in-cluster.ts';
 import { loadKubeconfig, textMember } from '../client/kubeconfig.ts';
@@ -50,15 +49,4 @@ export function webhookInCluster(
   const group = asked.dialect.group('authorization');
   const path = `/apis/${group}/${asked.version}/subjectaccessreviews`;
   return { ...client, server: client.server + path };
-}
-
-/** What is wrong with a file a configuration names; undefined when there is one. */
-export function fileProblem(file: string): string | undefined {
-  try {
-    return statSync(file).isFile() ? undefined : 'must be a regular file';
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'no such file or directory' : String(code);
-    return `error loading file: stat ${file}: ${why}`;
-  }
 }
