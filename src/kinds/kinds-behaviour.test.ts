@@ -101,7 +101,7 @@ describe('creates', () => {
       'Node',
       { spec: { taints: [{ key: 'k', effect: 'Never' }] } },
       [
-        'spec.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
+        'metadata.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
       ],
     ],
   ];

@@ -1,11 +1,11 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { duplicate, type FieldError, forbiddenField } from '../../meta/field-error.ts';
-import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
-import { createdAtColumn, nameColumn, textAt } from '../cells.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
+import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { validateLimitRange } from './limit-range-rules.ts';
 
 /** A container's default limit is its maximum, its default request the limit or the minimum. */
 function fillDefaults(object: JsonObject): void {
@@ -15,24 +15,6 @@ function fillDefaults(object: JsonObject): void {
     fill(ensure(limit, 'defaultRequest'), { ...objectAt(limit, 'default') });
     fill(ensure(limit, 'defaultRequest'), { ...objectAt(limit, 'min') });
   }
-}
-
-function validate(object: JsonObject): FieldError[] {
-  const seen = new Set<string>();
-  return objectsAt(object, 'spec', 'limits').flatMap((limit, index) => {
-    const path = `spec.limits[${index}]`;
-    const type = textAt(limit, 'type');
-    const errors = breaks(`${path}.type`, type, qualifiedName);
-    if (seen.has(type)) errors.push(duplicate(`${path}.type`, type));
-    seen.add(type);
-    if (type !== 'Pod') return errors;
-    for (const name of ['default', 'defaultRequest']) {
-      if (objectAt(limit, name) === undefined) continue;
-      const detail = "may not be specified when `type` is 'Pod'";
-      errors.push(forbiddenField(`${path}.${name}`, detail));
-    }
-    return errors;
-  });
 }
 
 /** LimitRange: bounds and defaults for what pods of a namespace may ask for. */
@@ -47,8 +29,8 @@ export function limitRange(dialect: Dialect): ResourceDef {
     versions: [{ version: 'v1', defaults: fillDefaults, columns: [nameColumn, createdAtColumn] }],
     strategy: {
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object) => validate(object),
+      validateCreate: (_, object) => validateLimitRange(object, dialect),
+      validateUpdate: (_, object) => validateLimitRange(object, dialect),
     },
     example: () => ({
       apiVersion: 'v1',

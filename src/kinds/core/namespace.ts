@@ -38,20 +38,28 @@ function prepareForUpdate(context: StrategyContext, object: Namespace, old: Name
 
 const garbageCollectorFinalizers = new Set(['orphan', 'foregroundDeletion']);
 
-function validateFinalizers(object: Namespace, dialect: Dialect): FieldError[] {
+function validateFinalizers(
+  object: Namespace,
+  dialect: Dialect,
+  fieldOf: (index: number) => string,
+): FieldError[] {
   const detail = 'name is neither a standard finalizer name nor is it fully qualified';
-  return (object.spec?.finalizers ?? []).flatMap((name) => {
-    const broken = breaks('spec.finalizers', name, qualifiedName);
+  return (object.spec?.finalizers ?? []).flatMap((name, index) => {
+    const field = fieldOf(index);
+    const broken = breaks(field, name, qualifiedName);
     const standard = name === dialect.productName || garbageCollectorFinalizers.has(name);
     if (name.includes('/') || standard) return broken;
-    return [...broken, invalid('spec.finalizers', name, detail)];
+    return [...broken, invalid(field, name, detail)];
   });
 }
+
+const finalizerAt = (index: number) => `spec.finalizers[${index}]`;
 
 function validateStatus(object: Namespace): FieldError[] {
   const deleting = object.metadata.deletionTimestamp !== undefined;
   const phase = object.status?.phase ?? '';
-  const field = 'status.phase';
+  // Upstream capitalises it.
+  const field = 'status.Phase';
   if (deleting && phase !== 'Terminating') {
     const detail = "may only be 'Terminating' if `deletionTimestamp` is not empty";
     return [invalid(field, phase, detail)];
@@ -94,11 +102,12 @@ export function namespace(dialect: Dialect): ResourceDef {
       validateName: dnsLabel,
       prepareForCreate: (_, object) => prepareForCreate(object as Namespace, dialect),
       prepareForUpdate,
-      validateCreate: (_, object) => validateFinalizers(object as Namespace, dialect),
+      validateCreate: (_, object) =>
+        validateFinalizers(object as Namespace, dialect, () => 'spec.finalizers'),
       validateUpdate: (context, object) => {
         if (context.subresource === 'status') return validateStatus(object as Namespace);
         if (context.subresource === 'finalize')
-          return validateFinalizers(object as Namespace, dialect);
+          return validateFinalizers(object as Namespace, dialect, finalizerAt);
         return [];
       },
       hasStatus: true,

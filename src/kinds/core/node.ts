@@ -1,54 +1,21 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { duplicate, type FieldError, forbiddenField, required } from '../../meta/field-error.ts';
-import { breaks, dnsSubdomain, labelValue, qualifiedName } from '../../meta/names.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { validateEffect } from '../pod/validate.ts';
+import { dropNodeConfig, syncPodCidrs, validateNode, validateNodeUpdate } from './node-rules.ts';
 
 /** What can be allocated is all there is, unless said otherwise. */
 function fillDefaults(object: JsonObject): void {
+  syncPodCidrs(object);
   const status = objectAt(object, 'status');
   const capacity = objectAt(status, 'capacity');
   if (status !== undefined && capacity !== undefined && status['allocatable'] === undefined) {
     status['allocatable'] = { ...capacity };
   }
-}
-
-function validateTaints(object: JsonObject): FieldError[] {
-  const seen = new Set<string>();
-  return objectsAt(object, 'spec', 'taints').flatMap((taint, index) => {
-    const path = `spec.taints[${index}]`;
-    const key = textAt(taint, 'key');
-    const effect = textAt(taint, 'effect');
-    const errors = [
-      ...breaks(`${path}.key`, key, qualifiedName),
-      ...breaks(`${path}.value`, textAt(taint, 'value'), labelValue),
-      ...(effect === '' ? [required(`${path}.effect`)] : validateEffect(effect, `${path}.effect`)),
-    ];
-    const identity = `${effect} ${key}`;
-    if (seen.has(identity)) errors.push(duplicate(path, { key, effect }));
-    seen.add(identity);
-    return errors;
-  });
-}
-
-function validateUpdate(object: JsonObject, old: JsonObject): FieldError[] {
-  const errors = validateTaints(object);
-  const kept = (member: string, detail: string) => {
-    const before = textAt(old, 'spec', member);
-    if (before !== '' && textAt(object, 'spec', member) !== before) {
-      errors.push(forbiddenField(`spec.${member}`, detail));
-    }
-  };
-  const unlessEmpty = (member: string) =>
-    `node updates may not change ${member} except from "" to valid`;
-  kept('podCIDR', unlessEmpty('podCIDR'));
-  kept('providerID', unlessEmpty('providerID'));
-  return errors;
 }
 
 function readiness(object: JsonObject): string {
@@ -126,8 +93,10 @@ export function node(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validateTaints(object),
-      validateUpdate: (_, object, old) => validateUpdate(object, old),
+      prepareForCreate: (_, object) => dropNodeConfig(object),
+      prepareForUpdate: (_, object, old) => dropNodeConfig(object, old),
+      validateCreate: (_, object) => validateNode(object, dialect),
+      validateUpdate: (_, object, old) => validateNodeUpdate(object, old, dialect),
     },
     subresources: [
       {

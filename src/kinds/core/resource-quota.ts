@@ -1,31 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid } from '../../meta/field-error.ts';
-import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
-import { sameOrEmpty, sortedKeys } from '../checks.ts';
+import { sortedKeys } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { objectAt } from '../fill.ts';
-
-function validate(object: JsonObject): FieldError[] {
-  const hard = objectAt(object, 'spec', 'hard');
-  return sortedKeys(hard).flatMap((name) => {
-    const path = `spec.hard[${name}]`;
-    const errors = breaks(path, name, qualifiedName);
-    const amount = String(hard?.[name]);
-    if (amount.startsWith('-')) {
-      errors.push(invalid(path, amount, 'must be greater than or equal to 0'));
-    }
-    return errors;
-  });
-}
-
-function scopesKept(object: JsonObject, old: JsonObject): FieldError[] {
-  const scopes = at(object, 'spec', 'scopes');
-  if (sameOrEmpty(scopes, at(old, 'spec', 'scopes'))) return [];
-  return [invalid('spec.scopes', scopes ?? null, 'field is immutable')];
-}
+import { validateQuota, validateQuotaStatus, validateQuotaUpdate } from './resource-quota-rules.ts';
 
 /** `used/hard` of each resource of a sort. */
 function usage(object: JsonObject, options: { limits: boolean }): string {
@@ -63,9 +44,11 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
+      validateCreate: (_, object) => validateQuota(object, dialect),
       validateUpdate: (context, object, old) =>
-        context.subresource === 'status' ? [] : [...validate(object), ...scopesKept(object, old)],
+        context.subresource === 'status'
+          ? validateQuotaStatus(object, dialect)
+          : validateQuotaUpdate(object, old, dialect),
       deleteAnswers: 'object',
     },
     subresources: [statusSubresource],

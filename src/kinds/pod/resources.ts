@@ -45,20 +45,36 @@ const isExtended = (name: string, dialect: Dialect) =>
   qualifiedName(`requests.${name}`).length === 0;
 
 /** Whether more may be promised than there is: of cpu and memory, never of devices or huge pages. */
-const mayOvercommit = (name: string, dialect: Dialect) =>
+export const mayOvercommit = (name: string, dialect: Dialect) =>
   isNative(name, dialect) && !isHugePages(name);
+
+/** The name of any resource: qualified, or one of those the server knows. */
+export function validateAnyResourceName(name: string, field: string): FieldError[] {
+  const errors = breaks(field, name, qualifiedName);
+  const isStandard =
+    standardResources.has(name) || isHugePages(name) || name.startsWith('requests.hugepages-');
+  if (errors.length > 0 || name.includes('/') || isStandard) return errors;
+  return [invalid(field, name, 'must be a standard resource type or fully qualified')];
+}
+
+/** What a quota may count: all that is standard but storage itself, and what has a domain. */
+export function validateQuotaResourceName(name: string, field: string): FieldError[] {
+  const errors = validateAnyResourceName(name, field);
+  if (name.includes('/') || isStandardForQuota(name)) return errors;
+  return [...errors, invalid(field, name, 'must be a standard resource for quota')];
+}
+
+/** Whether a quota knows the resource by itself. */
+export const isStandardForQuota = (name: string): boolean =>
+  (standardResources.has(name) && name !== 'storage') ||
+  isHugePages(name) ||
+  name.startsWith('requests.hugepages-');
 
 /** The name of something that a container may ask for. */
 export function validateResourceName(name: string, field: string, dialect: Dialect): FieldError[] {
-  const errors = breaks(field, name, qualifiedName);
+  const errors = validateAnyResourceName(name, field);
   const refuse = (detail: string) => errors.push(invalid(field, name, detail));
-  const hasDomain = name.split('/').length !== 1;
-  if (!hasDomain) {
-    const isStandard =
-      standardResources.has(name) || isHugePages(name) || name.startsWith('requests.hugepages-');
-    if (errors.length === 0 && !isStandard) {
-      refuse('must be a standard resource type or fully qualified');
-    }
+  if (!name.includes('/')) {
     if (!containerResources.has(name) && !isHugePages(name)) {
       refuse('must be a standard resource for containers');
     }
@@ -84,7 +100,7 @@ export function validateAmount(
 }
 
 /** The quantities of a list of resources that can be read. */
-function quantitiesOf(list: JsonObject | undefined): ReadonlyMap<string, Quantity> {
+export function quantitiesOf(list: JsonObject | undefined): ReadonlyMap<string, Quantity> {
   const quantities = new Map<string, Quantity>();
   if (list === undefined) return quantities;
   for (const name of sortedKeys(list)) {

@@ -261,7 +261,17 @@ describe('names and mounts', () => {
     ],
     [
       {
-        'spec.volumes[0]': { name: 'e', ephemeral: { volumeClaimTemplate: { spec: {} } } },
+        'spec.volumes[0]': {
+          name: 'e',
+          ephemeral: {
+            volumeClaimTemplate: {
+              spec: {
+                accessModes: ['ReadWriteOnce'],
+                resources: { requests: { storage: '1Gi' } },
+              },
+            },
+          },
+        },
         'spec.volumes[1].persistentVolumeClaim.claimName': 'p-e',
       },
       'spec.volumes[1].persistentVolumeClaim.claimName: Invalid value: "p-e": must not reference a PVC that gets created for an ephemeral volume',

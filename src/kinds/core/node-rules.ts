@@ -1,0 +1,150 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { Dialect } from '../../dialect.ts';
+import {
+  duplicate,
+  type FieldError,
+  forbiddenField,
+  invalid,
+  required,
+} from '../../meta/field-error.ts';
+import { breaks, labelValue, qualifiedName } from '../../meta/names.ts';
+import { at, listAt, textAt } from '../cells.ts';
+import { goStrings, invalidGo } from '../checks.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import { quantitiesOf, validateAmount } from '../pod/resources.ts';
+import { validateEffect } from '../pod/validate.ts';
+import { validCidr } from './addresses.ts';
+import { isDualStack } from './service/cluster-ips.ts';
+
+/** All that is wrong with a new Node but for its metadata. */
+export function validateNode(object: JsonObject, dialect: Dialect): FieldError[] {
+  return [
+    ...validateTaints(object),
+    ...validateResources(object, dialect),
+    ...validatePodCidrs(listAt(object, 'spec', 'podCIDRs').map(String)),
+  ];
+}
+
+/** A changed Node, whichever end-point it came through. */
+export function validateNodeUpdate(
+  object: JsonObject,
+  old: JsonObject,
+  dialect: Dialect,
+): FieldError[] {
+  return [
+    ...validateResources(object, dialect),
+    ...validateAddresses(object),
+    ...podCidrsKept(object, old),
+    ...providerKept(object, old),
+    ...validateTaints(object),
+    ...(at(object, 'spec', 'externalID') === at(old, 'spec', 'externalID')
+      ? []
+      : [forbiddenField('spec.externalID', 'may not be updated')]),
+  ];
+}
+
+/** Upstream names the metadata, though taints stand in the spec. */
+function validateTaints(object: JsonObject): FieldError[] {
+  const seen = new Set<string>();
+  return objectsAt(object, 'spec', 'taints').flatMap((taint, index) => {
+    const path = `metadata.taints[${index}]`;
+    const [key, value] = [textAt(taint, 'key'), textAt(taint, 'value')];
+    const effect = textAt(taint, 'effect');
+    const wrongValue = labelValue(value).join(';');
+    const errors = [
+      ...breaks(`${path}.key`, key, qualifiedName),
+      ...(wrongValue === '' ? [] : [invalid(`${path}.value`, value, wrongValue)]),
+      ...(effect === '' ? [required(`${path}.effect`)] : validateEffect(effect, `${path}.effect`)),
+    ];
+    const identity = `${effect} ${key}`;
+    if (seen.has(identity)) errors.push(repeatedTaint(path, { key, value, effect }));
+    seen.add(identity);
+    return errors;
+  });
+}
+
+function repeatedTaint(
+  field: string,
+  taint: { key: string; value: string; effect: string },
+): FieldError {
+  const [key, value, effect] = [taint.key, taint.value, taint.effect].map((text) =>
+    JSON.stringify(text),
+  );
+  const shown = `core.Taint{Key:${key}, Value:${value}, Effect:${effect}, TimeAdded:(*v1.Time)(nil)}`;
+  const detail = 'taints must be unique by key and effect pair';
+  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}: ${detail}` };
+}
+
+function validateResources(object: JsonObject, dialect: Dialect): FieldError[] {
+  return ['capacity', 'allocatable'].flatMap((list) =>
+    [...quantitiesOf(objectAt(object, 'status', list))].flatMap(([name, quantity]) =>
+      validateAmount({ name, quantity }, `status.${list}.${name}`, dialect),
+    ),
+  );
+}
+
+function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
+  const field = 'spec.podCIDRs';
+  const errors = cidrs.flatMap((cidr, index) => validCidr(`${field}[${index}]`, cidr));
+  if (cidrs.length < 2) return errors;
+  const bases = cidrs.map((cidr) => cidr.split('/')[0] ?? '');
+  if (cidrs.length > 2 || !isDualStack(bases)) {
+    const detail = 'may specify no more than one CIDR for each IP family';
+    errors.push(invalidGo(field, goStrings(cidrs), detail));
+  }
+  cidrs.forEach((cidr, index) => {
+    if (cidrs.indexOf(cidr) < index) errors.push(duplicate(`${field}[${index}]`, cidr));
+  });
+  return errors;
+}
+
+function validateAddresses(object: JsonObject): FieldError[] {
+  const seen = new Set<string>();
+  return objectsAt(object, 'status', 'addresses').flatMap((one, index) => {
+    const [type, address] = [textAt(one, 'type'), textAt(one, 'address')].map((text) =>
+      JSON.stringify(text),
+    );
+    const identity = `${type} ${address}`;
+    const isRepeated = seen.has(identity);
+    seen.add(identity);
+    if (!isRepeated) return [];
+    const message = `Duplicate value: core.NodeAddress{Type:${type}, Address:${address}}`;
+    return [{ type: 'FieldValueDuplicate', field: `status.addresses[${index}]`, message }];
+  });
+}
+
+function podCidrsKept(object: JsonObject, old: JsonObject): FieldError[] {
+  const [now, before] = [listAt(object, 'spec', 'podCIDRs'), listAt(old, 'spec', 'podCIDRs')];
+  const refused = forbiddenField(
+    'spec.podCIDRs',
+    'node updates may not change podCIDR except from "" to valid',
+  );
+  if (before.length === 0) return [];
+  if (before.length !== now.length) return [refused];
+  return before.filter((cidr, index) => cidr !== now[index]).map(() => refused);
+}
+
+function providerKept(object: JsonObject, old: JsonObject): FieldError[] {
+  const before = textAt(old, 'spec', 'providerID');
+  if (before === '' || textAt(object, 'spec', 'providerID') === before) return [];
+  const detail = 'node updates may not change providerID except from "" to valid';
+  return [forbiddenField('spec.providerID', detail)];
+}
+
+/** `podCIDR` is the first of `podCIDRs`; who writes the older one alone means both. */
+export function syncPodCidrs(object: JsonObject): void {
+  const spec = objectAt(object, 'spec');
+  if (spec === undefined) return;
+  const single = textAt(spec, 'podCIDR');
+  const [first] = listAt(spec, 'podCIDRs');
+  if (single !== '' && single !== first) spec['podCIDRs'] = [single];
+  else if (single === '' && first !== undefined) spec['podCIDR'] = first;
+}
+
+/** Settings by reference are gone since long: a node that still has them keeps them. */
+export function dropNodeConfig(object: JsonObject, old?: JsonObject): void {
+  if (at(old, 'spec', 'configSource') === undefined) {
+    delete objectAt(object, 'spec')?.['configSource'];
+  }
+  if (at(old, 'status', 'config') === undefined) delete objectAt(object, 'status')?.['config'];
+}

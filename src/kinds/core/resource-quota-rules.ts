@@ -1,0 +1,180 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { Dialect } from '../../dialect.ts';
+import { type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { listAt, textAt } from '../cells.ts';
+import { goList, goStrings, invalidGo, keyed, sortedKeys } from '../checks.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import {
+  isStandardForQuota,
+  quantitiesOf,
+  validateAmount,
+  validateQuotaResourceName,
+} from '../pod/resources.ts';
+
+/** Scopes that a quota may be narrowed to. */
+const podScopes = [
+  'Terminating',
+  'NotTerminating',
+  'BestEffort',
+  'NotBestEffort',
+  'CrossNamespacePodAffinity',
+];
+const scopes = new Set([...podScopes, 'PriorityClass']);
+
+const conflicts = [
+  ['BestEffort', 'NotBestEffort'],
+  ['NotTerminating', 'Terminating'],
+] as const;
+
+const computeResources = new Set(
+  ['cpu', 'memory'].flatMap((name) => [name, `limits.${name}`, `requests.${name}`]),
+);
+
+/** Whether pods within the scope can be counted by the resource. */
+function fitsScope(scope: string, resource: string): boolean {
+  if (!scopes.has(scope) || resource === 'pods') return true;
+  return scope !== 'BestEffort' && computeResources.has(resource);
+}
+
+/** All that is wrong with a ResourceQuota but for its metadata. */
+export function validateQuota(object: JsonObject, dialect: Dialect): FieldError[] {
+  return [...validateSpec(object, dialect), ...validateQuotaStatus(object, dialect)];
+}
+
+/** An update may not widen or narrow what a quota is about. */
+export function validateQuotaUpdate(
+  object: JsonObject,
+  old: JsonObject,
+  dialect: Dialect,
+): FieldError[] {
+  const errors = validateSpec(object, dialect);
+  const of = (one: JsonObject) => new Set(listAt(one, 'spec', 'scopes').map(String));
+  const [now, before] = [of(object), of(old)];
+  if (now.size === before.size && [...now].every((scope) => before.has(scope))) return errors;
+  const shown = goScopes(objectAt(object, 'spec'));
+  return [...errors, invalidGo('spec.scopes', shown, 'field is immutable')];
+}
+
+/** `status`, as the controller writes it. */
+export function validateQuotaStatus(object: JsonObject, dialect: Dialect): FieldError[] {
+  return ['hard', 'used'].flatMap((name) =>
+    validateAmounts(objectAt(object, 'status', name), `status.${name}`, dialect),
+  );
+}
+
+function validateSpec(object: JsonObject, dialect: Dialect): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  return [
+    ...validateAmounts(objectAt(spec, 'hard'), 'spec.hard', dialect),
+    ...validateScopes(spec),
+    ...validateScopeSelector(spec),
+  ];
+}
+
+function validateAmounts(
+  list: JsonObject | undefined,
+  path: string,
+  dialect: Dialect,
+): FieldError[] {
+  return [...quantitiesOf(list)].flatMap(([name, quantity]) => {
+    const field = keyed(path, name);
+    return [
+      ...validateQuotaResourceName(name, field),
+      ...validateAmount({ name, quantity }, field, dialect),
+    ];
+  });
+}
+
+const goScopes = (spec: JsonObject | undefined): string => {
+  const list = listAt(spec, 'scopes').map(String);
+  return goList('core.ResourceQuotaScope', list.length === 0 ? undefined : list);
+};
+
+/** Standard resources of the quota that a scope cannot count, each a complaint. */
+const misfits = (spec: JsonObject, scope: string): readonly string[] =>
+  sortedKeys(objectAt(spec, 'hard')).filter(
+    (name) => isStandardForQuota(name) && !fitsScope(scope, name),
+  );
+
+function validateScopes(spec: JsonObject): FieldError[] {
+  const given = listAt(spec, 'scopes').map(String);
+  const refuse = (detail: string) => invalidGo('spec.scopes', goScopes(spec), detail);
+  const errors = given.flatMap((scope) => [
+    ...(scopes.has(scope) ? [] : [refuse('unsupported scope')]),
+    ...misfits(spec, scope).map(() => refuse('unsupported scope applied to resource')),
+  ]);
+  return [...errors, ...conflicting(given).map(() => refuse('conflicting scopes'))];
+}
+
+const conflicting = (given: readonly string[]) =>
+  conflicts.filter((pair) => pair.every((scope) => given.includes(scope)));
+
+const selectorPath = 'spec.scopeSelector.matchExpressions';
+
+function validateScopeSelector(spec: JsonObject): FieldError[] {
+  const selector = objectAt(spec, 'scopeSelector');
+  if (selector === undefined) return [];
+  const expressions = objectsAt(selector, 'matchExpressions');
+  const errors = expressions.flatMap((one) => validateExpression(one, { spec, selector }));
+  const given = expressions.map((one) => textAt(one, 'scopeName'));
+  const refused = conflicting(given).map(() =>
+    invalidGo(selectorPath, goScopes(spec), 'conflicting scopes'),
+  );
+  return [...errors, ...refused];
+}
+
+function validateExpression(
+  expression: JsonObject,
+  of: { spec: JsonObject; selector: JsonObject },
+): FieldError[] {
+  const scope = textAt(expression, 'scopeName');
+  const operator = textAt(expression, 'operator');
+  const errors: FieldError[] = [];
+  if (!scopes.has(scope)) {
+    errors.push(invalid(`${selectorPath}.scopeName`, scope, 'unsupported scope'));
+  }
+  for (const _ of misfits(of.spec, scope)) {
+    const detail = 'unsupported scope applied to resource';
+    errors.push(invalidGo(selectorPath, goScopeSelector(of.selector), detail));
+  }
+  if (podScopes.includes(scope) && operator !== 'Exists') {
+    const detail =
+      "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, " +
+      'ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ' +
+      'ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity';
+    errors.push(invalid(`${selectorPath}.operator`, operator, detail));
+  }
+  return [...errors, ...validateValues(expression, operator)];
+}
+
+function validateValues(expression: JsonObject, operator: string): FieldError[] {
+  const values = listAt(expression, 'values').map(String);
+  const field = `${selectorPath}.values`;
+  switch (operator) {
+    case 'In':
+    case 'NotIn': {
+      const detail =
+        "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+      return values.length > 0 ? [] : [required(field, detail)];
+    }
+    case 'Exists':
+    case 'DoesNotExist': {
+      const detail =
+        "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+      return values.length === 0 ? [] : [invalidGo(field, goStrings(values), detail)];
+    }
+    default:
+      return [invalid(`${selectorPath}.operator`, operator, 'not a valid selector operator')];
+  }
+}
+
+function goScopeSelector(selector: JsonObject): string {
+  const type = 'core.ScopedResourceSelectorRequirement';
+  const shown = objectsAt(selector, 'matchExpressions').map((one) => {
+    const values = listAt(one, 'values').map(String);
+    const list = goList('string', values.length === 0 ? undefined : values);
+    const [name, operator] = [textAt(one, 'scopeName'), textAt(one, 'operator')];
+    return `${type}{ScopeName:${JSON.stringify(name)}, Operator:${JSON.stringify(operator)}, Values:${list}}`;
+  });
+  return `core.ScopeSelector{MatchExpressions:[]${type}{${shown.join(', ')}}}`;
+}
