@@ -48,7 +48,7 @@ function apiErrorText(error: ApiError, doing: string): string {
   if (error.reason === 'Unauthorized' || error.code === 401) {
     return 'error: You must be logged in to the server (Unauthorized)';
   }
-  if (error.reason === 'Invalid' && error.details?.kind !== undefined) {
+  if (error.reason === 'Invalid' && error.details !== undefined) {
     return invalidText(error);
   }
   const reason = error.reason === '' ? '' : ` (${error.reason})`;
@@ -57,7 +57,8 @@ function apiErrorText(error: ApiError, doing: string): string {
 
 function invalidText(error: ApiError): string {
   const { kind = '', name = '', causes = [] } = error.details ?? {};
-  const head = `The ${kind} ${JSON.stringify(name)} is invalid`;
+  const head =
+    kind === '' ? 'The request is invalid' : `The ${kind} ${JSON.stringify(name)} is invalid`;
   const lines = causes.map(({ field, message = '' }) =>
     field === undefined || field === '' ? message : `${field}: ${message}`,
   );

@@ -38,7 +38,7 @@ export function explainText(
     '',
   ];
   const field = options.path.at(-1);
-  if (field !== undefined) head.push(`FIELD: ${field} <${typeName(schemas, shown)}>`, '');
+  if (field !== undefined) head.push(`FIELD: ${field} <${typeName(schemas, shown)}>`, '', '');
   const target = itemOf(schemas, shown);
   const text = descriptionOf(shown) || descriptionOf(target);
   const about = ['DESCRIPTION:', ...wrapped(text, '    '), '    '];
@@ -144,7 +144,7 @@ function descriptionOf(schema: JsonObject): string {
 }
 
 function wrapped(text: string, indent: string): string[] {
-  if (text === '') return [`${indent}<no description>`];
+  if (text === '') return [`${indent}<empty>`];
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];
     let line = '';

@@ -1,4 +1,5 @@
 import { isObject, type JsonValue, member } from '../base/json.ts';
+import { encodeJson } from '../codec/json.ts';
 import { CliError } from './io.ts';
 
 /**
@@ -53,9 +54,9 @@ function parseAction(inside: string, stack: { nodes: Node[]; steps: readonly Ste
     if (ended === undefined)
       throw new CliError('error parsing jsonpath: not in range, nothing to end');
     stack.at(-1)!.nodes.push({ type: 'range', steps: ended.steps, body: ended.nodes });
-  } else if (inside.startsWith('range ')) {
+  } else if (/^range[^\w-]/.test(inside)) {
     if (stack.length > depthMax) throw new CliError('error parsing jsonpath: nested too deeply');
-    stack.push({ nodes: [], steps: parsePath(inside.slice(6).trim()) });
+    stack.push({ nodes: [], steps: parsePath(inside.slice('range'.length).trim()) });
   } else if (inside.startsWith('"') || inside.startsWith("'")) {
     stack.at(-1)!.nodes.push({ type: 'text', text: unquote(inside) });
   } else {
@@ -246,5 +247,5 @@ export function renderTemplate(template: Template, value: JsonValue): string {
 
 /** A value as templates and columns print it: text as it is, the rest as JSON. */
 export function showValue(value: JsonValue): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? value : encodeJson(value).toString();
 }

@@ -93,7 +93,10 @@ function unfold(object: JsonObject, source: string): Manifest[] {
   }
   for (const name of ['apiVersion', 'kind']) {
     if (typeof object[name] !== 'string' || object[name] === '') {
-      throw new CliError(`error validating ${JSON.stringify(source)}: ${name} not set`);
+      throw new CliError(
+        `error validating ${JSON.stringify(source)}: error validating data: ${name} not set; ` +
+          'if you choose to ignore these errors, turn validation off with --validate=false',
+      );
     }
   }
   return [{ object, source }];

@@ -5,7 +5,9 @@ import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
 import { parsePath, parseTemplate, renderTemplate, selectPath, showValue } from './jsonpath.ts';
 import { objectLabel } from './objects.ts';
+import { printJson } from './pretty-json.ts';
 import type { Session } from './session.ts';
+import { sortMaps } from './sorted-maps.ts';
 import { alignLines } from './table.ts';
 
 export const outputFlags: readonly FlagSpec[] = [
@@ -27,10 +29,15 @@ export function printerOf(session: Session): Printer | undefined {
   if (format === undefined || format === '' || format === 'wide') return undefined;
   const keep = session.flags.boolean('show-managed-fields');
   const clean = (object: JsonObject) => (keep ? object : withoutManagedFields(object));
-  if (format === 'json') return (object) => `${JSON.stringify(clean(object), null, 4)}\n`;
+  if (format === 'json') return (object) => jsonText(clean(object));
   if (format === 'yaml') return (object) => toYaml(clean(object));
   if (format === 'name') return namePrinter;
   return templatePrinter(session, format);
+}
+
+/** JSON as kubectl prints it: members in order, four spaces a level. */
+function jsonText(object: JsonObject): string {
+  return `${printJson(sortMaps(object, undefined), '    ')}\n`;
 }
 
 function namePrinter(object: JsonObject): string {
@@ -52,9 +59,9 @@ function templatePrinter(session: Session, format: string): Printer {
       return (object) => renderTemplate(template, object);
     }
     case 'custom-columns':
-      return columnsPrinter(value);
+      return columnsPrinter(session, value);
     case 'custom-columns-file':
-      return columnsPrinter(columnsOfFile(fromFile()));
+      return columnsPrinter(session, columnsOfFile(fromFile()));
     default:
       throw new CliError(
         `unable to match a printer suitable for the output format ${JSON.stringify(format)}, ` +
@@ -77,7 +84,7 @@ function columnsOfFile(text: string): string {
   return heads.map((head, index) => `${head}:${paths[index]}`).join(',');
 }
 
-function columnsPrinter(spec: string): Printer {
+function columnsPrinter(session: Session, spec: string): Printer {
   const columns = spec.split(',').map((column) => {
     const colon = column.indexOf(':');
     if (colon < 0) {
@@ -95,7 +102,8 @@ function columnsPrinter(spec: string): Printer {
         return values.length === 0 ? '<none>' : values.map(showValue).join(',');
       }),
     );
-    return alignLines([columns.map((column) => column.header), ...rows]);
+    const head = columns.map((column) => column.header);
+    return alignLines(session.flags.boolean('no-headers') ? rows : [head, ...rows]);
   };
 }
 

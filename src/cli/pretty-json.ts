@@ -3,22 +3,28 @@ import type { JsonValue } from '../base/json.ts';
 /** What Go's encoder escapes beyond JSON's own rules. */
 const goEscaped = /[<>&\u2028\u2029]/g;
 
-/** Indented JSON as Go writes it: two-space steps, no newline at the end, integers exact. */
-export function printJson(value: JsonValue): string {
-  return printed(value, '\n');
+/** Indented JSON as Go writes it: no newline at the end, integers exact. */
+export function printJson(value: JsonValue, step = '  '): string {
+  return printed(value, { newline: '\n', step });
 }
 
-function printed(value: JsonValue | undefined, newline: string): string {
+interface Indent {
+  readonly newline: string;
+  readonly step: string;
+}
+
+function printed(value: JsonValue | undefined, { newline, step }: Indent): string {
   if (typeof value === 'string') return quoted(value);
   if (typeof value !== 'object' || value === null) return String(value ?? null);
-  const inner = `${newline}  `;
+  const inner = newline + step;
+  const deeper = { newline: inner, step };
   if (Array.isArray(value)) {
     if (value.length === 0) return '[]';
-    return `[${inner}${value.map((item) => printed(item, inner)).join(`,${inner}`)}${newline}]`;
+    return `[${inner}${value.map((item) => printed(item, deeper)).join(`,${inner}`)}${newline}]`;
   }
   const members = Object.entries(value).filter(([, item]) => item !== undefined);
   if (members.length === 0) return '{}';
-  const lines = members.map(([name, item]) => `${quoted(name)}: ${printed(item, inner)}`);
+  const lines = members.map(([name, item]) => `${quoted(name)}: ${printed(item, deeper)}`);
   return `{${inner}${lines.join(`,${inner}`)}${newline}}`;
 }
 

@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../base/json.ts';
+import { encodeJson } from '../codec/json.ts';
 import { compareNaturally } from '../codec/natural-order.ts';
 import { CliError } from './io.ts';
 import { parsePath, selectPath } from './jsonpath.ts';
@@ -32,4 +33,4 @@ const isNumber = (value: JsonValue): value is number | bigint =>
   typeof value === 'number' || typeof value === 'bigint';
 
 const textOf = (value: JsonValue): string =>
-  typeof value === 'object' ? JSON.stringify(value) : String(value);
+  typeof value === 'object' ? encodeJson(value).toString() : String(value);

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { encodeJson } from '../codec/json.ts';
 import { acceptedMetaGroups } from '../dialect.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from './objects.ts';
 
@@ -103,7 +104,7 @@ export function tableLines(table: ObjectTable, options: TableOptions): string[][
 
 function cellText(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return '<none>';
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const text = typeof value === 'string' ? value : encodeJson(value).toString();
   return text.replace(/[\n\r\f]+/g, ' ');
 }
 

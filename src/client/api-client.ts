@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { encodeJson, parseWrittenJson } from '../codec/json.ts';
 import type { StatusDetails } from '../meta/status.ts';
 import type { ClientConfig } from './client-config.ts';
 import { createHttpClient, type HttpClient, type HttpStream } from './http-client.ts';
@@ -137,12 +138,12 @@ function pathWithQuery(path: string, query: ApiRequest['query']): string {
 
 function encodeBody(body: ApiRequest['body']): Buffer | string | undefined {
   if (body === undefined || typeof body === 'string' || Buffer.isBuffer(body)) return body;
-  return JSON.stringify(body);
+  return encodeJson(body);
 }
 
 function parseJson(body: Buffer): unknown {
   try {
-    return JSON.parse(body.toString());
+    return parseWrittenJson(body);
   } catch {
     return undefined;
   }

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject } from '../base/json.ts';
+import { parseWrittenJson } from '../codec/json.ts';
 
 /** One line of a watch. */
 export interface WatchEvent {
@@ -29,7 +30,7 @@ export async function* watchEvents(
 function parseEvent(line: Buffer): WatchEvent {
   let value: unknown;
   try {
-    value = JSON.parse(line.toString());
+    value = parseWrittenJson(line);
   } catch {
     throw new WatchStreamError('a line of the watch is not JSON');
   }

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { isObject, type JsonObject, setMember } from '../../base/json.ts';
 import { ApiError } from '../../client/api-client.ts';
 import { toYaml } from '../../client/yaml.ts';
+import { encodeJson } from '../../codec/json.ts';
 import type { Command } from '../command.ts';
 import { ContextError } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
@@ -137,7 +138,7 @@ function withAnnotation(object: JsonObject, name: string): JsonObject {
   delete annotations[name];
   const bare = { ...object, metadata: { ...objectAt(object, 'metadata'), annotations } };
   const marked: JsonObject = { ...annotations };
-  setMember(marked, name, `${JSON.stringify(bare)}\n`);
+  setMember(marked, name, `${encodeJson(bare).toString()}\n`);
   return { ...object, metadata: { ...objectAt(object, 'metadata'), annotations: marked } };
 }
 

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, setMember } from '../../base/json.ts';
+import { encodeJson } from '../../codec/json.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
@@ -40,8 +41,8 @@ export function describeObject(object: JsonObject): string {
   const lines: string[][] = [
     ['Name:', String(name ?? '')],
     ...(namespace === undefined ? [] : [['Namespace:', String(namespace)]]),
-    ...pairLines('Labels:', labels),
-    ...pairLines('Annotations:', annotations),
+    ...pairLines('Labels:', labels, '='),
+    ...pairLines('Annotations:', annotations, ': '),
     ['API Version:', String(apiVersion ?? '')],
     ['Kind:', String(kind ?? '')],
   ];
@@ -60,11 +61,11 @@ function sizesOf(data: JsonObject): JsonObject {
   return sizes;
 }
 
-function pairLines(title: string, value: JsonValue | undefined): string[][] {
+function pairLines(title: string, value: JsonValue | undefined, between: string): string[][] {
   if (!isObject(value) || Object.keys(value).length === 0) return [[title, '<none>']];
   return Object.keys(value)
     .sort()
-    .map((key, at) => [at === 0 ? title : '', `${key}: ${String(value[key])}`]);
+    .map((key, at) => [at === 0 ? title : '', `${key}${between}${String(value[key])}`]);
 }
 
 function alignFields(lines: readonly string[][]): string {
@@ -72,8 +73,9 @@ function alignFields(lines: readonly string[][]): string {
   return lines.map(([title, value]) => `${title!.padEnd(width)}${value}\n`).join('');
 }
 
-/** `creationTimestamp` -> `Creation Timestamp`. */
+/** `creationTimestamp` -> `Creation Timestamp`; `uid` is all capitals. */
 function titleOf(name: string): string {
+  if (name === 'uid') return 'UID';
   const spaced = name.replace(/([a-z0-9])([A-Z])/g, '$1 $2');
   return spaced.charAt(0).toUpperCase() + spaced.slice(1);
 }
@@ -96,7 +98,9 @@ function fieldLines(object: JsonObject, depth: number): string[] {
 }
 
 const itemLines = (depth: number) => (item: JsonValue) =>
-  isObject(item) ? fieldLines(item, depth) : [`${'  '.repeat(depth)}${JSON.stringify(item)}\n`];
+  isObject(item)
+    ? fieldLines(item, depth)
+    : [`${'  '.repeat(depth)}${encodeJson(item).toString()}\n`];
 
 async function eventsText(session: Session, object: JsonObject): Promise<string> {
   const { resources } = await session.discovery();

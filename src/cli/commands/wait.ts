@@ -115,6 +115,7 @@ async function waitFor(
   const { target, condition, timeoutMs } = options;
   const label = `${target.resource.resource}/${target.name ?? ''}`;
   if (condition.type === 'delete') {
+    if (!(await isThere(session, target))) return;
     await waitForDeletion(session, { target, uid: '', timeoutMs });
     const kind = target.resource.group === '' ? '' : `.${target.resource.group}`;
     session.io.out(`${target.resource.singular}${kind}/${target.name} condition met\n`);
@@ -128,6 +129,17 @@ async function waitFor(
   } catch (error) {
     if (!timeout.aborted) throw error;
     throw new CliError(`timed out waiting for the condition on ${label}`);
+  }
+}
+
+/** What is gone already needs no waiting, and nothing is said of it. */
+async function isThere(session: Session, target: Target): Promise<boolean> {
+  try {
+    await session.client.get(targetPath(target));
+    return true;
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return false;
+    throw error;
   }
 }
 
