@@ -1,8 +1,9 @@
 import { notFound } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
-import type { AdmissionCall, WriteContext } from '../registry/contract.ts';
+import type { AdmissionCall } from '../registry/contract.ts';
 import { createObject } from '../registry/create.ts';
 import type { AdmissionPlugin } from './chain.ts';
+import { inside } from './inside.ts';
 import { type AdmissionTools, refusal } from './tools.ts';
 
 /** Refuses every write in a namespace that is not there, deletions too (ADM-1). */
@@ -16,14 +17,6 @@ export function namespaceExists({ objects }: AdmissionTools): AdmissionPlugin {
     },
   };
 }
-
-const context: WriteContext = {
-  user: { name: 'system:apiserver', uid: '', groups: ['system:masters'], extra: {} },
-  dryRun: false,
-  fieldManager: 'wheelhouse',
-  warn: () => {},
-  expired: () => false,
-};
 
 /** Makes the namespace of a new object where it is not there yet; a dry run makes none (ADM-1). */
 export function namespaceAutoProvision(tools: AdmissionTools): AdmissionPlugin {
@@ -48,7 +41,7 @@ async function create(tools: AdmissionTools, call: AdmissionCall): Promise<void>
   const object: ApiObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
   const target = { def, version, namespace: '', name: '', subresource: '' };
   try {
-    await createObject(registry, { target, object, context });
+    await createObject(registry, { target, object, context: inside });
   } catch (error) {
     const reason = (error as { reason?: unknown }).reason;
     if (reason === 'AlreadyExists') return;

@@ -185,7 +185,11 @@ const plugins: readonly PluginEntry[] = [
   { name: 'MutatingAdmissionWebhook', byDefault: 'on' },
   { name: 'ValidatingAdmissionPolicy', byDefault: 'on' },
   { name: 'ValidatingAdmissionWebhook', byDefault: 'on' },
-  { name: 'ResourceQuota', byDefault: 'on' },
+  {
+    name: 'ResourceQuota',
+    byDefault: 'on',
+    load: async (tools) => (await import('./resource-quota.ts')).resourceQuota(tools),
+  },
   {
     name: 'AlwaysDeny',
     byDefault: 'off',

@@ -5,6 +5,7 @@ import { forbidden, type StatusError } from '../meta/status.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
+import type { QuotaLedger } from './quota-ledger.ts';
 
 /** Where an object is; the namespace is empty for cluster-scoped kinds. */
 export interface Place {
@@ -57,6 +58,8 @@ export interface AdmissionTools {
   readonly kindOf: (resource: string) => ResourceDef | undefined;
   /** Any kind that is served, by its apiVersion and kind. */
   readonly defOfKind: (apiVersion: string, kind: string) => ResourceDef | undefined;
+  /** Shared with whoever counts namespaces anew. */
+  readonly ledger: QuotaLedger;
   /** For the few plugins that write; made after the plugins, so asked for when needed. */
   readonly registry: () => Registry;
 }

@@ -2,6 +2,7 @@ import { admissionChain } from '../admission/chain.ts';
 import { closedKinds } from '../admission/closed-kinds.ts';
 import { createObjectReader } from '../admission/objects.ts';
 import { admissionPlugins } from '../admission/plugin-list.ts';
+import type { QuotaLedger } from '../admission/quota-ledger.ts';
 import type { AdmissionTools } from '../admission/tools.ts';
 import { type EscalationPort, escalationCheck } from '../authz/escalation-check.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
@@ -26,6 +27,7 @@ export function createAdmission(options: {
   /** Custom kinds that take no new objects any more. */
   readonly closed: ReadonlySet<string>;
   readonly authorization: EscalationPort;
+  readonly ledger: QuotaLedger;
   readonly registry: () => Registry;
 }): AdmissionPort {
   const { config, dialect, catalogue, caches, authorization } = options;
@@ -47,6 +49,7 @@ export function createAdmission(options: {
     },
     kindOf: (resource) => catalogue.snapshot().builtin('', resource),
     defOfKind: (apiVersion, kind) => defOfKind(catalogue, apiVersion, kind),
+    ledger: options.ledger,
     registry: options.registry,
   };
   return admissionChain([

@@ -1,3 +1,4 @@
+import { QuotaLedger } from '../admission/quota-ledger.ts';
 import type { Authenticator } from '../authn/contract.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
 import { builtinGroupOrder } from '../catalogue/builtin-groups.ts';
@@ -39,6 +40,8 @@ export interface Api {
   readonly tokenAuthenticator: Authenticator;
   /** Filled once the gates exist: asked for verbs behind the request's own. */
   readonly authorization: AuthorizationSlot;
+  /** Between admission, which charges quotas, and the controller that counts. */
+  readonly quotaLedger: QuotaLedger;
   /** Resolves when the caches that every request needs are loaded. */
   informersReady(): Promise<void>;
   customKindsReady(): Promise<void>;
@@ -65,7 +68,16 @@ export function createApi(options: {
   const closed = new Set<string>();
   const authorization = createAuthorizationSlot();
   const escalation = authorization;
-  const registry = createRegistry({ config, dialect, store, catalogue, closed, escalation });
+  const quotaLedger = new QuotaLedger(config.clock);
+  const registry = createRegistry({
+    config,
+    dialect,
+    store,
+    catalogue,
+    closed,
+    escalation,
+    quotaLedger,
+  });
   const customKinds = startCustomKinds({
     definitions: definitionsDef(catalogue, dialect),
     catalogue,
@@ -104,6 +116,7 @@ export function createApi(options: {
     endpoints,
     tokenAuthenticator: tokens.authenticator,
     authorization,
+    quotaLedger,
     informersReady: () => registry.caches.of(namespaceDef(catalogue)).ready(),
     customKindsReady: () => customKinds.ready,
     createDefaultRoles: async (namespaces) => {
@@ -127,6 +140,7 @@ function createRegistry(options: {
   readonly catalogue: Catalogue;
   readonly closed: ReadonlySet<string>;
   readonly escalation: EscalationPort;
+  readonly quotaLedger: QuotaLedger;
 }): Registry {
   const { config, dialect, store, catalogue } = options;
   const { clock, logger } = config;
@@ -155,6 +169,7 @@ function createRegistry(options: {
       caches,
       closed: options.closed,
       authorization: options.escalation,
+      ledger: options.quotaLedger,
       registry: () => registry,
     }),
   };

@@ -36,6 +36,7 @@ const selectable = [
     byDefault: 'on',
   },
   { name: 'persistentvolume-protection-controller', alias: 'pv-protection', byDefault: 'on' },
+  { name: 'resourcequota-controller', alias: 'resourcequota', byDefault: 'on' },
   { name: 'bootstrap-signer-controller', alias: 'bootstrapsigner', byDefault: 'off' },
   { name: 'token-cleaner-controller', alias: 'tokencleaner', byDefault: 'off' },
 ] as const satisfies readonly SelectableController[];

@@ -3,50 +3,13 @@ import { startEventExpiry } from '../controllers/event-expiry.ts';
 import { startGarbageCollector } from '../controllers/garbage-collector.ts';
 import { createInside } from '../controllers/inside.ts';
 import { startNamespaceDeletion } from '../controllers/namespace-deletion.ts';
-import { startClaimProtection, startVolumeProtection } from '../controllers/volume-protection.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
 import { controllerSelection } from './controller-selection.ts';
 import { startOwnService } from './default-service.ts';
 import { startIdentityControllers } from './identity-controllers.ts';
-
-/** Starts those of `--controllers` that let volumes and claims go when nothing uses them. */
-function startStorageControllers(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): { close(): Promise<void> }[] {
-  const { config, dialect, api } = options;
-  const { clock, logger } = config;
-  const { registry, catalogue } = api;
-  const runs = controllerSelection(config.controllers ?? ['*']);
-  const core = (resource: string) => {
-    const def = catalogue.snapshot().builtin('', resource);
-    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
-    return def;
-  };
-  const tools = (controller: string, finalizer: string) => ({
-    caches: registry.caches,
-    clock,
-    logger,
-    inside: createInside({ registry, controller }),
-    finalizer: dialect.label(finalizer),
-  });
-  const started: { close(): Promise<void> }[] = [];
-  if (runs('persistentvolumeclaim-protection-controller')) {
-    const claims = core('persistentvolumeclaims');
-    const shared = tools('pvc-protection-controller', 'pvc-protection');
-    started.push(startClaimProtection({ ...shared, claims, pods: core('pods') }));
-  }
-  if (runs('persistentvolume-protection-controller')) {
-    const volumes = core('persistentvolumes');
-    started.push(
-      startVolumeProtection({ ...tools('pv-protection-controller', 'pv-protection'), volumes }),
-    );
-  }
-  return started;
-}
+import { startResourceControllers } from './resource-controllers.ts';
 
 /** Starts those of `--controllers` that finish what requests begin: deletions and aggregations. */
 function startFollowUps(options: {
@@ -121,7 +84,7 @@ export function startControllers(options: {
     const own = startOwnService(options);
     if (own !== undefined) started.push(own);
   }
-  started.push(...startIdentityControllers(options), ...startStorageControllers(options));
+  started.push(...startIdentityControllers(options), ...startResourceControllers(options));
   return {
     async close() {
       await Promise.all(started.map((controller) => controller.close()));

@@ -1,0 +1,191 @@
+import type { JsonObject } from '../base/json.ts';
+import { objectAt } from '../kinds/fill.ts';
+import { sumQuantities } from '../meta/quantity.ts';
+import { internalError } from '../meta/status.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { AdmissionCall, Target } from '../registry/contract.ts';
+import { updateObject } from '../registry/update.ts';
+import { type Amounts, amountsOf } from './amounts.ts';
+import type { AdmissionPlugin } from './chain.ts';
+import { inside } from './inside.ts';
+import { type QuotaEvaluator, quotaEvaluator, scopesOf } from './quota-usage.ts';
+import { type AdmissionTools, refusal, resourceOf } from './tools.ts';
+
+/** What no quota counts: it comes and goes by the thousand, or is not stored. */
+const ignoredResources = new Set(['events', 'bindings']);
+
+/**
+ * Holds a namespace to its quotas (ADM-1): what a write takes up is charged to each quota that
+ * counts it, before it is stored, and refused where it would be too much. Charges are made in turn
+ * and on condition that nobody changed the quota meanwhile, so that concurrent writes together
+ * never exceed one. A dry run is judged and charges nothing.
+ */
+export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'ResourceQuota',
+    async validate(call) {
+      const { target, operation } = call;
+      const { namespace, def } = target;
+      if (namespace === '' || target.subresource !== '' || operation === 'DELETE') return;
+      if (ignoredResources.has(def.resource)) return;
+      const evaluator = quotaEvaluator(def, tools.dialect);
+      if (operation === 'UPDATE' && !evaluator.grows) return;
+      const find = () => tools.objects.list('resourcequotas', namespace);
+      if ((await find()).length === 0) return;
+      await tools.ledger.inTurn(namespace, async () => {
+        const charges = chargesOf(tools, { call, evaluator, quotas: await find() });
+        if (call.context.dryRun || charges.length === 0) return;
+        await makeCharges(tools, call, charges);
+        tools.ledger.reserve(namespace, resourceOf(call), call.object as ApiObject);
+      });
+    },
+  };
+}
+
+/** What one write takes up of one quota. */
+interface Charge {
+  readonly quota: string;
+  readonly amounts: Amounts;
+}
+
+interface Judged {
+  readonly call: AdmissionCall;
+  readonly evaluator: QuotaEvaluator;
+  readonly quotas: readonly ApiObject[];
+}
+
+function usageOf(
+  tools: AdmissionTools,
+  evaluator: QuotaEvaluator,
+  object: ApiObject | undefined,
+): Amounts {
+  return object === undefined ? new Map() : evaluator.usage(object, tools.clock.now());
+}
+
+/** The charges to make; throws 403 for the first quota that has no room, or cannot tell. */
+function chargesOf(tools: AdmissionTools, { call, evaluator, quotas }: Judged): readonly Charge[] {
+  const { object } = call;
+  if (object === undefined) return [];
+  const counting = quotas.flatMap((quota) => {
+    const hard = objectAt(quota, 'status', 'hard') ?? {};
+    const names = evaluator.matching(Object.keys(hard));
+    const isIn = scopesOf(quota).every((scope) => evaluator.matchesScope(object, scope));
+    return names.length > 0 && isIn ? [{ quota, names }] : [];
+  });
+  for (const { quota, names } of counting) checkTold({ call, evaluator, quota, names });
+  const delta = increase(
+    usageOf(tools, evaluator, object),
+    call.operation === 'UPDATE' ? usageOf(tools, evaluator, call.old) : new Map(),
+  );
+  if (delta.size === 0) return [];
+  return counting.flatMap(({ quota, names }) => {
+    const amounts = new Map([...delta].filter(([name]) => names.includes(name)));
+    if (amounts.size === 0) return [];
+    checkRoom(call, quota, amounts);
+    return [{ quota: quota.metadata.name ?? '', amounts }];
+  });
+}
+
+function checkTold(options: {
+  readonly call: AdmissionCall;
+  readonly evaluator: QuotaEvaluator;
+  readonly quota: ApiObject;
+  readonly names: readonly string[];
+}): void {
+  const { call, evaluator, quota, names } = options;
+  const { name } = quota.metadata;
+  const missing = evaluator.missing(call.object as ApiObject, names);
+  if (missing !== undefined) throw refusal(call, `failed quota: ${name}: ${missing}`);
+  const used = objectAt(quota, 'status', 'used') ?? {};
+  if (names.every((one) => Object.hasOwn(used, one))) return;
+  const resources = [...names].sort().join(',');
+  throw refusal(call, `status unknown for quota: ${name}, resources: ${resources}`);
+}
+
+/** What is asked for beyond what was; nothing is given back here. */
+function increase(usage: Amounts, before: Amounts): Amounts {
+  const delta = new Map<string, { nano: bigint; text: string }>();
+  for (const [name, amount] of usage) {
+    const nano = amount.nano - (before.get(name)?.nano ?? 0n);
+    if (nano <= 0n) continue;
+    const more = { nano, text: amount.text };
+    delta.set(name, before.has(name) ? sumQuantities([more]) : more);
+  }
+  return delta;
+}
+
+function checkRoom(call: AdmissionCall, quota: ApiObject, amounts: Amounts): void {
+  const hard = amountsOf(objectAt(quota, 'status', 'hard'));
+  const used = amountsOf(objectAt(quota, 'status', 'used'));
+  const exceeded = [...amounts.keys()]
+    .filter((name) => {
+      const limit = hard.get(name)?.nano ?? 0n;
+      return (used.get(name)?.nano ?? 0n) + (amounts.get(name)?.nano ?? 0n) > limit;
+    })
+    .sort();
+  if (exceeded.length === 0) return;
+  const shown = (list: Amounts) =>
+    exceeded.map((name) => `${name}=${list.get(name)?.text ?? '0'}`).join(',');
+  throw refusal(
+    call,
+    `exceeded quota: ${quota.metadata.name}, requested: ${shown(amounts)}, used: ${shown(used)}, limited: ${shown(hard)}`,
+  );
+}
+
+/** Charges one quota after the other; what was charged is given back when a later one refuses. */
+async function makeCharges(
+  tools: AdmissionTools,
+  call: AdmissionCall,
+  charges: readonly Charge[],
+): Promise<void> {
+  const made: Charge[] = [];
+  try {
+    for (const charge of charges) {
+      await changeUsed(tools, { call, charge, sign: 1n });
+      made.push(charge);
+    }
+  } catch (error) {
+    for (const charge of made) await changeUsed(tools, { call, charge, sign: -1n });
+    throw error;
+  }
+}
+
+async function changeUsed(
+  tools: AdmissionTools,
+  { call, charge, sign }: { call: AdmissionCall; charge: Charge; sign: 1n | -1n },
+): Promise<void> {
+  const def = tools.kindOf('resourcequotas');
+  const version = def?.versions[0];
+  if (def === undefined || version === undefined) throw internalError('there are no quotas');
+  const target: Target = {
+    def,
+    version,
+    namespace: call.target.namespace,
+    name: charge.quota,
+    subresource: 'status',
+  };
+  await updateObject(tools.registry(), {
+    target,
+    context: inside,
+    transform: (current) => {
+      const quota = current as ApiObject;
+      if (sign > 0n) checkRoom(call, quota, charge.amounts);
+      const status: JsonObject = objectAt(quota, 'status') ?? {};
+      const used = objectAt(status, 'used') ?? {};
+      const changed = changedAmounts(amountsOf(used), charge.amounts, sign);
+      return { ...quota, status: { ...status, used: { ...used, ...changed } } };
+    },
+    record: true,
+    onAbsent: 'refuse',
+  });
+}
+
+function changedAmounts(used: Amounts, amounts: Amounts, sign: 1n | -1n): JsonObject {
+  return Object.fromEntries(
+    [...amounts].map(([name, { nano, text }]) => {
+      const present = used.get(name);
+      const change = { nano: nano * sign, text };
+      return [name, sumQuantities(present === undefined ? [change] : [present, change]).text];
+    }),
+  );
+}
