@@ -29,6 +29,7 @@ const selectable = [
     alias: 'serviceaccount-token',
     byDefault: 'on',
   },
+  { name: 'autoregister-controller', alias: 'autoregister', byDefault: 'on' },
   { name: 'default-service-controller', alias: 'default-service', byDefault: 'on' },
   {
     name: 'persistentvolumeclaim-protection-controller',

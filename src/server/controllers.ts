@@ -1,3 +1,4 @@
+import { startApiServices } from '../controllers/api-services.ts';
 import { startClusterRoleAggregation } from '../controllers/cluster-role-aggregation.ts';
 import { startEventExpiry } from '../controllers/event-expiry.ts';
 import { startGarbageCollector } from '../controllers/garbage-collector.ts';
@@ -10,6 +11,35 @@ import { controllerSelection } from './controller-selection.ts';
 import { startOwnService } from './default-service.ts';
 import { startIdentityControllers } from './identity-controllers.ts';
 import { startResourceControllers } from './resource-controllers.ts';
+
+/** Keeps the APIServices of the group versions that are served. */
+function startRegistration(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+}): { close(): Promise<void> } {
+  const { config, dialect, api } = options;
+  const { registry, catalogue } = api;
+  const builtin = (group: string, resource: string) => {
+    const def = catalogue.snapshot().builtin(group, resource);
+    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
+    return def;
+  };
+  return startApiServices({
+    apiServices: builtin(dialect.group('apiregistration'), 'apiservices'),
+    services: builtin('', 'services'),
+    catalogue,
+    caches: registry.caches,
+    inside: createInside({
+      registry,
+      controller: 'autoregister-controller',
+      groups: ['system:masters'],
+    }),
+    dialect,
+    clock: config.clock,
+    logger: config.logger,
+  });
+}
 
 /** Starts those of `--controllers` that finish what requests begin: deletions and aggregations. */
 function startFollowUps(options: {
@@ -43,6 +73,7 @@ function startFollowUps(options: {
       }),
     );
   }
+  if (runs('autoregister-controller')) started.push(startRegistration(options));
   if (runs('namespace-controller')) {
     started.push(
       startNamespaceDeletion({
