@@ -1,3 +1,5 @@
+import type { ResponseHeaders } from '../base/exchange.ts';
+
 /** What collects a request's body as it arrives. */
 export interface BodyReceiver {
   piece(bytes: Buffer): void;
@@ -27,4 +29,14 @@ export interface BodySink {
   end(last?: Buffer): void;
   /** Called whenever the reader has caught up; there is one callback, the one given last. */
   onDrain(callback: () => void): void;
+}
+
+/** Status and headers of an answer. */
+export interface ResponseHead {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  /** For the header `content-length`; undefined when it is not known or not to be told. */
+  readonly contentLength: number | undefined;
+  /** No body follows. */
+  readonly empty: boolean;
 }

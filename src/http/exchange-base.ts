@@ -6,7 +6,7 @@ import {
   type ResponseStream,
 } from '../base/exchange.ts';
 import { BodyReader } from './body-reader.ts';
-import type { BodySink, BodySource } from './body-seams.ts';
+import type { BodySink, BodySource, ResponseHead } from './body-seams.ts';
 import type { PeerConnection } from './connection.ts';
 import type { HttpLimits } from './limits.ts';
 import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
@@ -33,6 +33,8 @@ export abstract class ExchangeBase implements Exchange {
   abstract readonly url: string;
   abstract readonly httpVersion: '1.1' | '2';
   readonly connection: PeerConnection;
+  /** Where it stands in the server's list of exchanges in flight; -1 when it does not. */
+  place = -1;
   protected readonly core: ExchangeHost;
   protected bodyRefused = false;
   #reader: BodyReader | undefined;
@@ -51,13 +53,7 @@ export abstract class ExchangeBase implements Exchange {
   protected abstract readonly sink: BodySink;
   abstract header(name: string): string | undefined;
   abstract headerLines(): readonly string[];
-  /** Writes status line and headers; `empty` when no body follows. */
-  protected abstract writeHead(head: {
-    status: number;
-    headers: ResponseHeaders;
-    bodyBytes: number | undefined;
-    empty: boolean;
-  }): void;
+  protected abstract writeHead(head: ResponseHead): void;
   /** Tells a client that waits with `Expect: 100-continue` to go on. */
   protected abstract allowBody(): void;
   /** Ends the answer to a request whose body will not be read. */
@@ -116,7 +112,8 @@ export abstract class ExchangeBase implements Exchange {
     if (this.#aborted) return;
     const bodyBytes = lengthOf(body);
     const empty = bodyBytes === 0 || this.method === 'HEAD' || status === 204 || status === 304;
-    this.writeHead({ status, headers, bodyBytes, empty });
+    const contentLength = status === 204 || status === 304 ? undefined : bodyBytes;
+    this.writeHead({ status, headers, contentLength, empty });
     if (empty && !this.bodyRefused) return;
     if (this.bodyRefused) this.endRefused(empty ? noBytes : joined(body));
     else if (isBuffer(body) && body.length <= pacedAboveBytes) this.sink.end(body);
@@ -125,7 +122,8 @@ export abstract class ExchangeBase implements Exchange {
 
   stream(response: { status: number; headers: ResponseHeaders }): ResponseStream {
     this.#begin('stream', response.status);
-    if (!this.#aborted) this.writeHead({ ...response, bodyBytes: undefined, empty: false });
+    const { status, headers } = response;
+    if (!this.#aborted) this.writeHead({ status, headers, contentLength: undefined, empty: false });
     return new StreamedAnswer(this, this.sink);
   }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { ResponseHeaders } from '../base/exchange.ts';
+import type { ResponseHead } from './body-seams.ts';
 import type { PeerConnection } from './connection.ts';
 import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
 import { NodeBodySink, NodeBodySource } from './node-body.ts';
@@ -41,21 +41,14 @@ export class Http1Exchange extends ExchangeBase {
     return this.#request.rawHeaders;
   }
 
-  protected writeHead(head: {
-    status: number;
-    headers: ResponseHeaders;
-    bodyBytes: number | undefined;
-    empty: boolean;
-  }): void {
+  protected writeHead(head: ResponseHead): void {
     const fields = { ...head.headers } as OutgoingHttpHeaders;
-    if (head.bodyBytes !== undefined && head.status !== 204 && head.status !== 304) {
-      fields['content-length'] = head.bodyBytes;
-    }
+    if (head.contentLength !== undefined) fields['content-length'] = head.contentLength;
     const unread = this.#waitsForContinue && !this.#request.complete;
     if (this.bodyRefused || this.core.draining || unread) fields['connection'] = 'close';
     this.#response.writeHead(head.status, fields);
     if (head.empty && !this.bodyRefused) this.#response.end();
-    else if (head.bodyBytes === undefined) this.#response.flushHeaders();
+    else if (head.contentLength === undefined) this.#response.flushHeaders();
   }
 
   protected allowBody(): void {

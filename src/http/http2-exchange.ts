@@ -1,4 +1,4 @@
-import type { ResponseHeaders } from '../base/exchange.ts';
+import type { ResponseHead } from './body-seams.ts';
 import type { PeerConnection } from './connection.ts';
 import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
 import type { Http2Stream, StreamOwner } from './h2/stream.ts';
@@ -40,15 +40,8 @@ export class Http2Exchange extends ExchangeBase implements StreamOwner {
     this.#onClosed(this);
   }
 
-  protected writeHead(head: {
-    status: number;
-    headers: ResponseHeaders;
-    bodyBytes: number | undefined;
-    empty: boolean;
-  }): void {
-    const { status, headers, bodyBytes } = head;
-    const contentLength = status === 204 || status === 304 ? undefined : bodyBytes;
-    this.sink.respond({ status, headers, contentLength, empty: head.empty });
+  protected writeHead(head: ResponseHead): void {
+    this.sink.respond(head);
   }
 
   protected allowBody(): void {

@@ -14,7 +14,8 @@ export class ServerCore implements ExchangeHost {
   readonly limits: HttpLimits;
   readonly #logger: Logger;
   readonly #onExchange: (exchange: Exchange) => void;
-  readonly #inFlight = new Set<ExchangeBase>();
+  /** Each at its own `place`. An array: a set would be rehashed every few exchanges. */
+  readonly #inFlight: ExchangeBase[] = [];
   readonly #connections = new Set<PeerConnection>();
   #draining = false;
   #onQuiet: (() => void) | undefined;
@@ -36,7 +37,7 @@ export class ServerCore implements ExchangeHost {
   }
 
   get inFlight(): number {
-    return this.#inFlight.size;
+    return this.#inFlight.length;
   }
 
   connected(connection: PeerConnection): void {
@@ -49,7 +50,7 @@ export class ServerCore implements ExchangeHost {
 
   /** Hands an exchange to the application; whatever that throws never leaves here. */
   begin(exchange: ExchangeBase): void {
-    this.#inFlight.add(exchange);
+    exchange.place = this.#inFlight.push(exchange) - 1;
     exchange.connection.active += 1;
     const { url, connection } = exchange;
     if (url.length > this.limits.urlBytesMax) {
@@ -67,11 +68,11 @@ export class ServerCore implements ExchangeHost {
 
   /** The exchange is over, its answer written or given up. */
   end(exchange: ExchangeBase): void {
-    if (!this.#inFlight.delete(exchange)) return;
+    if (!this.#remove(exchange)) return;
     exchange.connection.active -= 1;
     exchange.closed();
     if (this.#draining) exchange.connection.retire();
-    if (this.#inFlight.size === 0) this.#onQuiet?.();
+    if (this.#inFlight.length === 0) this.#onQuiet?.();
   }
 
   /** Runs a callback of the application; a failure is logged, never thrown. */
@@ -86,7 +87,7 @@ export class ServerCore implements ExchangeHost {
   /** Ends idle connections, gives up on slow clients. */
   sweep(): void {
     const now = this.clock.monotonic();
-    for (const exchange of this.#inFlight) exchange.expire(now);
+    for (const exchange of [...this.#inFlight]) exchange.expire(now);
     for (const connection of this.#connections) {
       connection.expire(now);
       if (connection.active > 0) connection.idleSince = undefined;
@@ -104,12 +105,25 @@ export class ServerCore implements ExchangeHost {
     for (const connection of this.#connections) connection.retire();
     return new Promise((resolve) => {
       this.#onQuiet = resolve;
-      if (this.#inFlight.size === 0) resolve();
+      if (this.#inFlight.length === 0) resolve();
     });
   }
 
   destroyConnections(): void {
     for (const connection of this.#connections) connection.destroy();
+  }
+
+  /** @returns false when it was not in flight */
+  #remove(exchange: ExchangeBase): boolean {
+    const { place } = exchange;
+    if (this.#inFlight[place] !== exchange) return false;
+    exchange.place = -1;
+    const last = this.#inFlight.pop() as ExchangeBase;
+    if (last !== exchange) {
+      this.#inFlight[place] = last;
+      last.place = place;
+    }
+    return true;
   }
 
   #failed(exchange: ExchangeBase, error: unknown): void {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Timer } from '../../base/clock.ts';
+import type { ResponseHead } from '../body-seams.ts';
 import { PeerConnection } from '../connection.ts';
 import type { ExchangeHost } from '../exchange-base.ts';
 import { ClosedStreams, ending } from './closed-streams.ts';
@@ -30,7 +31,8 @@ import { ReceiveWindow } from './receive-window.ts';
 import { RequestHead } from './request-head.ts';
 import { addContinue, addResponseHead } from './response-head.ts';
 import { readSettings } from './settings.ts';
-import { Http2Stream, type ResponseHead, type StreamHost } from './stream.ts';
+import { Http2Stream, type StreamHost } from './stream.ts';
+import { StreamTable } from './stream-table.ts';
 
 /** Upstream's upload window of a stream: most objects arrive without waiting for an update. */
 const streamWindowBytes = 256 * 1024;
@@ -60,7 +62,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   readonly #decoder = new HpackDecoder(headerTableBytes);
   readonly #output: Output;
   readonly #guard: FloodGuard;
-  readonly #streams = new Map<number, Http2Stream>();
+  readonly #streams = new StreamTable();
   readonly #closedStreams = new ClosedStreams();
   readonly #window = new ReceiveWindow(connectionWindowBytes);
   #lastStream = 0;
@@ -294,7 +296,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
       receiveWindowBytes: streamWindowBytes,
       remoteEnded: endsStream,
     });
-    this.#streams.set(id, stream);
+    this.#streams.add(stream);
     const status = head.tooLarge ? 431 : head.method === 'CONNECT' ? 501 : undefined;
     if (status === undefined) this.#onRequest(stream, this);
     else stream.respond({ status, headers: {}, contentLength: 0, empty: true });
@@ -392,7 +394,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   #moveWindows(initialWindow: number): void {
     const by = initialWindow - this.#peerStreamWindow;
     this.#peerStreamWindow = initialWindow;
-    for (const stream of this.#streams.values()) {
+    for (const stream of this.#streams.all()) {
       if (stream.sendWindow + by > windowBytesMax) throw outOfRange();
       stream.sendWindow += by;
       this.#output.wake(stream);
@@ -463,7 +465,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   #forget(stream: Http2Stream, how: number): void {
     const unread = stream.discard();
     if (unread > 0) this.#giveBack(unread);
-    this.#streams.delete(stream.id);
+    this.#streams.delete(stream);
     this.#closedStreams.add(stream.id, how);
   }
 
@@ -521,9 +523,8 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   };
 
   #endStreams(): void {
-    const streams = [...this.#streams.values()];
-    this.#streams.clear();
-    for (const stream of streams) {
+    for (const stream of this.#streams.all()) {
+      this.#streams.delete(stream);
       stream.die();
       stream.owner?.streamClosed();
     }

@@ -58,9 +58,14 @@ export function internedName(text: Stretch): string {
   const slot = mixed & ((1 << slotBits) - 1);
   const known = slots[slot] as string;
   if (known.length === length && isText(known, text)) return known;
-  const made = bytes.toString('latin1', start, end);
+  const made = asKey(bytes.toString('latin1', start, end));
   slots[slot] = made;
   return made;
+}
+
+/** The string object that the host keeps for keys and for literals: equal ones are the same. */
+function asKey(text: string): string {
+  return Object.keys({ [text]: true })[0] ?? text;
 }
 
 function isText(known: string, { bytes, start }: Stretch): boolean {

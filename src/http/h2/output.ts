@@ -56,6 +56,8 @@ export class Output {
   #spare: Http2Stream[] = [];
   /** Whose last frame goes out with the next write. */
   #ended: Http2Stream[] = [];
+  /** Whose writers wait, and have now nothing more to be sent. */
+  #waiting: Http2Stream[] = [];
   readonly #writes: Write[] = [];
   #isScheduled = false;
   #isBlocked = false;
@@ -125,7 +127,6 @@ export class Output {
     const block = size > slabPartMax ? takeBlock(size) : undefined;
     const target = block ?? slabFor(size);
     const start = block === undefined ? slabUsed : 0;
-    const sent = this.#ready.length === 0 ? nobody : [...this.#ready];
     const end = this.#fill({ target, start, end: start + size });
     if (end === start) return;
     if (block === undefined) slabUsed = end;
@@ -134,7 +135,13 @@ export class Output {
     this.#writes.push({ ended: ended.length === 0 ? nobody : ended, block });
     if (!this.#socket.write(target.subarray(start, end), this.#onWritten)) this.#isBlocked = true;
     for (const stream of ended) if (!stream.dead) this.#owner.streamEnded(stream);
-    for (const stream of sent) stream.tellDrained();
+    if (this.#waiting.length > 0) this.#tellWaiting();
+  }
+
+  #tellWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const stream of waiting) stream.tellDrained();
   }
 
   readonly #onWritten = (error?: Error | null): void => {
@@ -177,6 +184,7 @@ export class Output {
         if (stream.canSend) later.push(stream);
         else stream.isReady = false;
         if (stream.endSent) this.#ended.push(stream);
+        else if (stream.mustTell && stream.pendingBytes === 0) this.#waiting.push(stream);
       }
       this.#ready = later;
       turn.length = 0;

@@ -1,8 +1,8 @@
+import type { ResponseHead } from '../body-seams.ts';
 import type { ByteQueue } from './byte-queue.ts';
 import { addField, addFields, addNoTable, addStatus } from './hpack-encoder.ts';
 import { writeHead } from './output.ts';
 import { flag, frameHeadBytes, frameType } from './protocol.ts';
-import type { ResponseHead } from './stream.ts';
 
 let dateSecond = 0;
 let date = '';

@@ -1,5 +1,4 @@
-import type { ResponseHeaders } from '../../base/exchange.ts';
-import type { BodyReceiver, BodySink, BodySource } from '../body-seams.ts';
+import type { BodyReceiver, BodySink, BodySource, ResponseHead } from '../body-seams.ts';
 import { ByteCollector } from '../byte-collector.ts';
 import { errorCode } from './protocol.ts';
 import { ReceiveWindow } from './receive-window.ts';
@@ -15,15 +14,6 @@ export interface StreamHost {
   reset(stream: Http2Stream, code: number): void;
   /** Bytes of the stream's body have been used up, or thrown away. */
   consumed(stream: Http2Stream, bytes: number): void;
-}
-
-export interface ResponseHead {
-  readonly status: number;
-  readonly headers: ResponseHeaders;
-  /** For the header `content-length`; undefined when it is not known or not to be told. */
-  readonly contentLength: number | undefined;
-  /** No body follows. */
-  readonly empty: boolean;
 }
 
 /** Who is told of a stream's end. */
@@ -64,13 +54,16 @@ export class Http2Stream implements BodySink, BodySource {
   dead = false;
   /** Stands in the connection's list of streams that can send. */
   isReady = false;
+  /** The next stream of its bucket in the connection's table. */
+  nextInTable: Http2Stream | undefined;
 
   /** Waiting to be sent: `#chunks` from `#first`, of that one what is after `#offset`. */
   #chunks: Buffer[] = [];
   #first = 0;
   #offset = 0;
   pendingBytes = 0;
-  #mustTell = false;
+  /** The writer has been told to wait. */
+  mustTell = false;
   #drained: (() => void) | undefined;
 
   #inbox: ByteCollector | undefined;
@@ -128,7 +121,7 @@ export class Http2Stream implements BodySink, BodySource {
       if (!this.isReady) this.host.wake(this);
     }
     if (this.pendingBytes < bufferedBytesHigh) return true;
-    this.#mustTell = true;
+    this.mustTell = true;
     return false;
   }
 
@@ -188,8 +181,8 @@ export class Http2Stream implements BodySink, BodySource {
 
   /** Tells the writer to go on, once nothing is pending, if it was told to wait. */
   tellDrained(): void {
-    if (!this.#mustTell || this.pendingBytes > 0 || this.closed) return;
-    this.#mustTell = false;
+    if (!this.mustTell || this.pendingBytes > 0 || this.closed) return;
+    this.mustTell = false;
     this.#drained?.();
   }
 
