@@ -77,6 +77,15 @@ describe('what runs by default', () => {
       });
     });
 
+    test('ADM-1: the classes of the system are there from the start', async () => {
+      const hook = '/readyz/poststarthook/scheduling/bootstrap-system-priority-classes';
+      expect((await server.get(hook)).text).toBe('ok');
+      const critical = (name: string) =>
+        created(core('pods'), pod(name, { priorityClassName: name }));
+      expect((await critical('system-node-critical')).spec.priority).toBe(2_000_001_000);
+      expect((await critical('system-cluster-critical')).spec.priority).toBe(2_000_000_000);
+    });
+
     test('ADM-1: a class must be there, and numbers are not the user’s to give', async () => {
       expect(await refusal(core('pods'), pod('p', { priorityClassName: 'absent' }))).toBe(
         'pods "p" is forbidden: no PriorityClass with name absent was found',

@@ -1,6 +1,6 @@
 import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
-import { createSystemNamespaces } from './bootstrap.ts';
+import { createSystemNamespaces, createSystemPriorities } from './bootstrap.ts';
 import type { Health } from './health.ts';
 
 /** Runs what belongs after the start, each hook with a health check of upstream's name (HEALTH-2). */
@@ -27,6 +27,10 @@ export function runStartHooks(options: {
     ['generic-apiserver-start-informers', () => api.informersReady()],
     ['crd-informer-synced', () => api.customKindsReady()],
     ['bootstrap-controller', namespaces],
+    [
+      'scheduling/bootstrap-system-priority-classes',
+      () => createSystemPriorities({ registry, snapshot: snapshot(), dialect }),
+    ],
     ['rbac/bootstrap-roles', () => api.createDefaultRoles(namespaces())],
   ];
   const pending = hooks.map(([name, run]) => hook(health, name, run));
