@@ -109,7 +109,7 @@ describe('Deployment', () => {
     );
   });
 
-  test('warnings come with a create and with a change of what is wanted, by the path of the template', async () => {
+  test('warnings come with a create and with a change of what is wanted', async () => {
     const spec = template({ terminationGracePeriodSeconds: -1 });
     const answer = await server.post(at, workload('Deployment', 'warned', { template: spec }));
     const warning =
@@ -175,7 +175,7 @@ describe('ReplicaSet, DaemonSet and StatefulSet', () => {
     ]);
   });
 
-  test('a ReplicationController takes selector and labels of its template, and judges them', async () => {
+  test('a ReplicationController takes its selector from its template, and judges it', async () => {
     const at = '/api/v1/namespaces/work/replicationcontrollers';
     const controller = { apiVersion: 'v1', kind: 'ReplicationController' };
     const body = await made(at, {

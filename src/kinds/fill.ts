@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { inThousandths } from '../meta/quantity.ts';
 import { at, listAt } from './cells.ts';
 
 /** Defaulting in place. */
@@ -9,6 +10,14 @@ export function fill(object: JsonObject | undefined, defaults: JsonObject): void
   for (const [name, value] of Object.entries(defaults)) {
     const present = object[name];
     if (present === undefined || present === null || present === '') object[name] = value;
+  }
+}
+
+/** Rounds what a list of amounts tells more finely than in thousandths. */
+export function fillAmounts(amounts: JsonObject | undefined): void {
+  for (const [name, amount] of Object.entries(amounts ?? {})) {
+    const rounded = typeof amount === 'string' ? inThousandths(amount) : amount;
+    if (amounts !== undefined && rounded !== amount) amounts[name] = rounded;
   }
 }
 

@@ -24,11 +24,14 @@ export interface FieldError {
 
 /** How Go prints a value inside an `Invalid value:` message: strings quoted, objects as JSON. */
 export function showValue(value: JsonValue | undefined): string {
-  if (value === undefined) return 'null';
-  return JSON.stringify(value, (_, member) =>
+  return JSON.stringify(value ?? null, (_, member) =>
     typeof member === 'bigint' ? Number(member) : member,
   );
 }
+
+/** Nothing is shown by a word, and quoted like any word. */
+const shownBad = (value: JsonValue | undefined) =>
+  value === undefined || value === null ? '"null"' : showValue(value);
 
 const withDetail = (head: string, detail: string) => (detail === '' ? head : `${head}: ${detail}`);
 
@@ -36,7 +39,7 @@ export function required(field: string, detail = ''): FieldError {
   return { type: 'FieldValueRequired', field, message: withDetail('Required value', detail) };
 }
 export function invalid(field: string, value: JsonValue | undefined, detail: string): FieldError {
-  const message = withDetail(`Invalid value: ${showValue(value)}`, detail);
+  const message = withDetail(`Invalid value: ${shownBad(value)}`, detail);
   return { type: 'FieldValueInvalid', field, message };
 }
 export function typeInvalid(
@@ -44,11 +47,11 @@ export function typeInvalid(
   value: JsonValue | undefined,
   detail: string,
 ): FieldError {
-  const message = withDetail(`Invalid value: ${showValue(value)}`, detail);
+  const message = withDetail(`Invalid value: ${shownBad(value)}`, detail);
   return { type: 'FieldValueTypeInvalid', field, message };
 }
 export function duplicate(field: string, value: JsonValue | undefined): FieldError {
-  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${showValue(value)}` };
+  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shownBad(value)}` };
 }
 export function notSupported(
   field: string,
@@ -56,7 +59,7 @@ export function notSupported(
   allowed: readonly string[],
 ): FieldError {
   const list = allowed.map((one) => JSON.stringify(one)).join(', ');
-  const message = `Unsupported value: ${showValue(value)}: supported values: ${list}`;
+  const message = `Unsupported value: ${shownBad(value)}: supported values: ${list}`;
   return { type: 'FieldValueNotSupported', field, message };
 }
 export function forbiddenField(field: string, detail: string): FieldError {

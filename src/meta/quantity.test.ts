@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseQuantity } from './quantity.ts';
+import { inThousandths, parseQuantity } from './quantity.ts';
 
 const stored = (text: string) => {
   const quantity = parseQuantity(text);
@@ -56,4 +56,17 @@ test('equal amounts are equal in billionths', () => {
   expect(nano('1Gi')).toBe(nano('1073741824'));
   expect(nano('250m')).toBe(nano('0.25'));
   expect(nano('1Ki') > nano('1k')).toBe(true);
+});
+
+test.each([
+  ['500m', '500m'],
+  ['1.500', '1.500'],
+  ['1.5u', '1m'],
+  ['100n', '1m'],
+  ['1.234567', '1235m'],
+  ['-1.0001', '-1001m'],
+  ['2000u', '2m'],
+  ['1e-4', '1e-3'],
+])('%j is left as %j in thousandths', (text, expected) => {
+  expect(inThousandths(stored(text))).toBe(expected);
 });

@@ -124,6 +124,19 @@ function printedBinary(nano: bigint): string {
   return `${mantissa}${power === 0 ? '' : binarySuffixes[power - 1]}`;
 }
 
+const million = 1_000_000n;
+/** How a text that tells of less than a thousandth must look. */
+const maybeFine = /[nu]$|\.\d|[eE]-/;
+
+/** An amount as upstream's defaulting leaves it: in thousandths, rounded away from zero. */
+export function inThousandths(text: string): string {
+  if (!maybeFine.test(text)) return text;
+  const quantity = parseQuantity(text);
+  if ('error' in quantity || quantity.nano % million === 0n) return text;
+  const up = quantity.nano < 0n ? -million : million;
+  return printed((quantity.nano / million) * million + up, formatOf(text));
+}
+
 /** The sum of amounts, printed in the format of the first that is not nothing, as upstream does. */
 export function sumQuantities(amounts: readonly Quantity[]): Quantity {
   const nano = amounts.reduce((sum, one) => sum + one.nano, 0n);

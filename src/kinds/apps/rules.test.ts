@@ -46,6 +46,9 @@ const restarts =
 const zero = 'intstr.IntOrString{Type:0, IntVal:0, StrVal:""}';
 
 describe('creates', () => {
+  /** A Deployment's template is judged in the name of the ReplicaSets it makes. */
+  const judgedAs = (kind: string) => (kind === 'Deployment' ? 'ReplicaSet' : kind);
+
   type Row = readonly [kind: string, changes: Changes, ...errors: string[]];
   const rows: readonly Row[] = [
     ...Object.keys(plain).map((kind): Row => [kind, {}]),
@@ -103,7 +106,7 @@ describe('creates', () => {
           'spec.template.spec.activeDeadlineSeconds': 5,
         },
         restarts,
-        `spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ${kind === 'Deployment' ? 'ReplicaSet' : kind} is not Supported`,
+        `spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ${judgedAs(kind)} is not Supported`,
       ],
     ),
     [

@@ -4,12 +4,15 @@ import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fill, fillAmounts, objectAt, objectsAt } from '../fill.ts';
 import { validateLimitRange } from './limit-range-rules.ts';
 
 /** A container's default limit is its maximum, its default request the limit or the minimum. */
+const lists = ['max', 'min', 'default', 'defaultRequest', 'maxLimitRequestRatio'];
+
 function fillDefaults(object: JsonObject): void {
   for (const limit of objectsAt(object, 'spec', 'limits')) {
+    for (const list of lists) fillAmounts(objectAt(limit, list));
     if (limit['type'] !== 'Container') continue;
     fill(ensure(limit, 'default'), { ...objectAt(limit, 'max') });
     fill(ensure(limit, 'defaultRequest'), { ...objectAt(limit, 'default') });

@@ -5,7 +5,7 @@ import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { objectAt, objectsAt } from '../fill.ts';
+import { fillAmounts, objectAt, objectsAt } from '../fill.ts';
 import { dropNodeConfig, syncPodCidrs, validateNode, validateNodeUpdate } from './node-rules.ts';
 
 /** What can be allocated is all there is, unless said otherwise. */
@@ -13,6 +13,8 @@ function fillDefaults(object: JsonObject): void {
   syncPodCidrs(object);
   const status = objectAt(object, 'status');
   const capacity = objectAt(status, 'capacity');
+  fillAmounts(capacity);
+  fillAmounts(objectAt(status, 'allocatable'));
   if (status !== undefined && capacity !== undefined && status['allocatable'] === undefined) {
     status['allocatable'] = { ...capacity };
   }

@@ -4,7 +4,8 @@ import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, objectAt } from '../fill.ts';
+import { ensure, fill, fillAmounts, objectAt } from '../fill.ts';
+import { fillResources } from '../pod/defaults.ts';
 import {
   settleDataSources,
   validateClaimSpec,
@@ -14,8 +15,11 @@ import {
 import { accessModesText, quantityText } from './volumes.ts';
 
 function fillDefaults(object: JsonObject): void {
-  fill(ensure(object, 'spec'), { volumeMode: 'Filesystem' });
-  fill(ensure(object, 'status'), { phase: 'Pending' });
+  const [spec, status] = [ensure(object, 'spec'), ensure(object, 'status')];
+  fill(spec, { volumeMode: 'Filesystem' });
+  fill(status, { phase: 'Pending' });
+  fillResources(objectAt(spec, 'resources'));
+  fillAmounts(objectAt(status, 'capacity'));
 }
 
 const isBound = (object: JsonObject) => textAt(object, 'spec', 'volumeName') !== '';

@@ -4,7 +4,7 @@ import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, objectAt } from '../fill.ts';
+import { ensure, fill, fillAmounts, objectAt } from '../fill.ts';
 import { fillDrivers } from '../pod/defaults.ts';
 import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
 import { accessModesText, quantityText } from './volumes.ts';
@@ -14,6 +14,7 @@ function fillDefaults(object: JsonObject): void {
   fill(spec, { persistentVolumeReclaimPolicy: 'Retain', volumeMode: 'Filesystem' });
   fill(ensure(object, 'status'), { phase: 'Pending' });
   fillDrivers(spec);
+  fillAmounts(objectAt(spec, 'capacity'));
 }
 
 /** Classes of attributes are behind a gate that is off: a volume that has one keeps it. */

@@ -5,8 +5,14 @@ import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { objectAt } from '../fill.ts';
+import { fillAmounts, objectAt } from '../fill.ts';
 import { validateQuota, validateQuotaStatus, validateQuotaUpdate } from './resource-quota-rules.ts';
+
+function fillDefaults(object: JsonObject): void {
+  fillAmounts(objectAt(object, 'spec', 'hard'));
+  fillAmounts(objectAt(object, 'status', 'hard'));
+  fillAmounts(objectAt(object, 'status', 'used'));
+}
 
 /** `used/hard` of each resource of a sort. */
 function usage(object: JsonObject, options: { limits: boolean }): string {
@@ -29,6 +35,7 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
+        defaults: fillDefaults,
         columns: [
           nameColumn,
           column('Request', (object) => usage(object, { limits: false }), {

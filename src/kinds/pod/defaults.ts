@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import { textAt } from '../cells.ts';
-import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fill, fillAmounts, objectAt, objectsAt } from '../fill.ts';
 
 /** Fills a pod's spec, wherever it stands, as upstream's defaulting does. */
 export function fillPodSpec(spec: JsonObject | undefined): void {
@@ -13,6 +13,7 @@ export function fillPodSpec(spec: JsonObject | undefined): void {
     securityContext: {},
   });
   fillAccount(spec);
+  fillAmounts(objectAt(spec, 'overhead'));
   for (const member of ['initContainers', 'containers', 'ephemeralContainers']) {
     for (const container of objectsAt(spec, member)) fillContainer(container);
   }
@@ -52,6 +53,7 @@ function fillContainer(container: JsonObject): void {
     terminationMessagePath: '/dev/termination-log',
     terminationMessagePolicy: 'File',
   });
+  fillResources(objectAt(container, 'resources'));
   for (const port of objectsAt(container, 'ports')) {
     fill(port, { protocol: 'TCP' });
   }
@@ -64,6 +66,12 @@ function fillContainer(container: JsonObject): void {
   for (const name of ['postStart', 'preStop']) {
     fillHttpGet(objectAt(container, 'lifecycle', name, 'httpGet'));
   }
+}
+
+/** What a container, or a claim, asks for and may have. */
+export function fillResources(resources: JsonObject | undefined): void {
+  fillAmounts(objectAt(resources, 'limits'));
+  fillAmounts(objectAt(resources, 'requests'));
 }
 
 /** `latest` and no tag at all mean the image may change under its name; a digest pins it. */
@@ -110,6 +118,7 @@ function fillVolume(volume: JsonObject): void {
   fillDrivers(volume);
   const claim = objectAt(volume, 'ephemeral', 'volumeClaimTemplate', 'spec');
   fill(claim, { volumeMode: 'Filesystem' });
+  fillResources(objectAt(claim, 'resources'));
 }
 
 function fillDownwardItems(items: readonly JsonObject[]): void {

@@ -106,7 +106,7 @@ describe('a gated pod', () => {
       { ...gated, [terms]: [term] },
       { [`${terms}[1]`]: term },
       expect.stringMatching(
-        /^spec\.affinity\S+nodeSelectorTerms: Invalid value: \[\]core\.NodeSelectorTerm\{.*no additions\/deletions/,
+        /^spec\.affinity\S+Terms: Invalid .*NodeSelectorTerm\{.*no additions\/deletions/,
       ),
     ],
     [

@@ -6,6 +6,8 @@ const volume = 'spec.volumes[0]';
 const mounts = 'spec.containers[0].volumeMounts';
 const devices = 'spec.containers[0].volumeDevices';
 
+const claimSpec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } };
+
 /** A pod with one volume of a source, mounted nowhere. */
 const podWith = (source: JsonObject) =>
   changed(plainPod(), {
@@ -139,6 +141,11 @@ describe('each source', () => {
     ],
     [{ ephemeral: {} }, `${volume}.ephemeral.volumeClaimTemplate: Required value`],
     [
+      { ephemeral: { volumeClaimTemplate: { spec: {} } } },
+      `${volume}.ephemeral.volumeClaimTemplate.spec.accessModes: Required value: at least 1 access mode is required`,
+      `${volume}.ephemeral.volumeClaimTemplate.spec.resources[storage]: Required value`,
+    ],
+    [
       {
         emptyDir: {},
         cephfs: { monitors: ['m'] },
@@ -261,17 +268,7 @@ describe('names and mounts', () => {
     ],
     [
       {
-        'spec.volumes[0]': {
-          name: 'e',
-          ephemeral: {
-            volumeClaimTemplate: {
-              spec: {
-                accessModes: ['ReadWriteOnce'],
-                resources: { requests: { storage: '1Gi' } },
-              },
-            },
-          },
-        },
+        'spec.volumes[0]': { name: 'e', ephemeral: { volumeClaimTemplate: { spec: claimSpec } } },
         'spec.volumes[1].persistentVolumeClaim.claimName': 'p-e',
       },
       'spec.volumes[1].persistentVolumeClaim.claimName: Invalid value: "p-e": must not reference a PVC that gets created for an ephemeral volume',
