@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
 import { CliError } from './io.ts';
 
 /** One kind's part of an OpenAPI v3 document, and the types it refers to. */
@@ -26,7 +26,7 @@ export function explainText(
   let schema = schemaOfKind(of);
   let shown = schema;
   for (const name of options.path) {
-    const property = propertiesOf(itemOf(schemas, schema))[name];
+    const property = member(propertiesOf(itemOf(schemas, schema)), name);
     if (!isObject(property)) throw new CliError(`field ${JSON.stringify(name)} does not exist`);
     shown = property;
     schema = property;
@@ -41,7 +41,10 @@ export function explainText(
   if (field !== undefined) head.push(`FIELD: ${field} <${typeName(schemas, shown)}>`, '', '');
   const target = itemOf(schemas, shown);
   const text = descriptionOf(shown) || descriptionOf(target);
-  const about = ['DESCRIPTION:', ...wrapped(text, '    '), '    '];
+  const about =
+    text === ''
+      ? ['DESCRIPTION:', '    <empty>', '']
+      : ['DESCRIPTION:', ...wrapped(text, '    '), '    '];
   const names = Object.keys(propertiesOf(target));
   const fields =
     names.length === 0
@@ -144,7 +147,7 @@ function descriptionOf(schema: JsonObject): string {
 }
 
 function wrapped(text: string, indent: string): string[] {
-  if (text === '') return [`${indent}<empty>`];
+  if (text === '') return [`${indent}<no description>`];
   return text.split('\n').flatMap((paragraph) => {
     const lines: string[] = [];
     let line = '';

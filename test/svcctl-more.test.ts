@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { dialectNames, dialectOf } from '../src/dialect.ts';
+import { freshNamespace, startTestServer, type TestServer } from './harness.ts';
+import { replaceIn, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+
+describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
+  let server: TestServer;
+  let home: SvcctlHome;
+  let namespace: string;
+  const ctl = (line: string | readonly string[], stdin?: string) => {
+    const words = typeof line === 'string' ? line.split(' ') : line;
+    return home.run([...words, '-n', namespace], stdin);
+  };
+  const map = (name: string, data: object, more: object = {}) =>
+    JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data, ...more });
+  beforeAll(async () => {
+    server = await startTestServer({ dialect: dialectName });
+    home = svcctlFor(server);
+  });
+  beforeEach(async () => {
+    namespace = await freshNamespace(server);
+  });
+  afterAll(async () => {
+    home.remove();
+    await server.stop();
+  });
+
+  test('CLIENT-1: replace writes the whole object, and only one that is there', async () => {
+    await ctl('create -f -', map('x', { a: '1', b: '2' }));
+    expect((await ctl('replace -f -', map('x', { c: '3' }))).out).toBe('configmap/x replaced\n');
+    expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"c":"3"}');
+    const absent = await ctl('replace -f -', map('y', {}));
+    expect(absent).toMatchObject({ code: 1, out: '' });
+    expect(absent.err).toContain('configmaps "y" not found');
+  });
+
+  test('CLIENT-1: convert writes what a file has in another version', async () => {
+    const file = home.write(
+      `scaler-${dialectName}.json`,
+      JSON.stringify({
+        apiVersion: 'autoscaling/v2',
+        kind: 'HorizontalPodAutoscaler',
+        metadata: { name: 'h' },
+        spec: {
+          maxReplicas: 3,
+          scaleTargetRef: { kind: 'Deployment', name: 'd', apiVersion: 'apps/v1' },
+          metrics: [
+            {
+              type: 'Resource',
+              resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } },
+            },
+          ],
+        },
+      }),
+    );
+    const made = await ctl(`convert -f ${file} --output-version=autoscaling/v1 -o json`);
+    expect(made.err).toBe('');
+    expect(JSON.parse(made.out)).toMatchObject({
+      apiVersion: 'autoscaling/v1',
+      spec: { maxReplicas: 3, targetCPUUtilizationPercentage: 70 },
+    });
+  });
+
+  test('CLIENT-1: integers too long for a float come through whole', async () => {
+    const group = dialectOf(dialectName).group('apiextensions');
+    const plural = `things${namespace.replaceAll('-', '')}`;
+    const crd = {
+      apiVersion: `${group}/v1`,
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `${plural}.big.example` },
+      spec: {
+        group: 'big.example',
+        scope: 'Namespaced',
+        names: { plural, kind: `K${plural}`, singular: plural.slice(0, -1) },
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            schema: {
+              openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+            },
+            additionalPrinterColumns: [{ name: 'Big', type: 'integer', jsonPath: '.big' }],
+          },
+        ],
+      },
+    };
+    expect((await ctl('create -f -', JSON.stringify(crd))).code).toBe(0);
+    await ctl(`wait crd/${plural}.big.example --for=condition=Established --timeout=10s`);
+    const big = '9007199254740993';
+    const object =
+      `{"apiVersion":"big.example/v1","kind":"K${plural}",` +
+      `"metadata":{"name":"x"},"big":${big},"text":"a"}`;
+    expect((await ctl('create -f -', object)).err).toBe('');
+    expect((await ctl(`get ${plural} x -o json`)).out).toContain(`"big": ${big},\n`);
+    expect((await ctl(`get ${plural} x -o yaml`)).out).toContain(`big: ${big}\n`);
+    expect((await ctl(`get ${plural} x -o jsonpath={.big}`)).out).toBe(big);
+    expect((await ctl(`get ${plural} x --no-headers`)).out).toMatch(new RegExp(`^x +${big}\n$`));
+    home.edit = (file) => replaceIn(file, 'text: a', 'text: b');
+    expect((await ctl(`edit ${plural} x`)).code).toBe(0);
+    expect((await ctl('apply --client-side -f -', object)).code).toBe(0);
+    const path = `/apis/big.example/v1/namespaces/${namespace}/${plural}/x`;
+    expect((await server.get(path)).text).toContain(`"big":${big}`);
+  });
+
+  test('CLIENT-1: json is in order, as kubectl prints it; columns without their heads', async () => {
+    await ctl('create -f -', map('x', { z: '<&>', a: '1' }));
+    const { out } = await ctl('get cm x -o json');
+    expect(out).toMatch(/^\{\n {4}"apiVersion": "v1",\n {4}"data": \{\n {8}"a": "1",\n/);
+    expect(out).toContain('"z": "\\u003c\\u0026\\u003e"');
+    expect((await ctl('get cm -o custom-columns=N:.metadata.name --no-headers')).out).toBe('x\n');
+    const range = ['get', 'cm', '-o', 'jsonpath={range.items[*]}{.metadata.name}{"\\n"}{end}'];
+    expect((await ctl(range)).out).toBe('x\n');
+  });
+
+  test('CLIENT-1: what is gone needs no waiting; a faulty patch is told as invalid', async () => {
+    const gone = await ctl('wait cm/nope --for=delete --timeout=1s');
+    expect(gone).toEqual({ code: 0, out: '', err: '' });
+    await ctl('create -f -', map('x', {}));
+    const patch = '[{"op":"remove","path":"/data/nope"}]';
+    const { code, err } = await ctl(['patch', 'cm', 'x', '--type=json', '-p', patch]);
+    expect(code).toBe(1);
+    expect(err).toMatch(/^The request is invalid: .*remove.*nope/);
+  });
+});
