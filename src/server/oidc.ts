@@ -16,13 +16,17 @@ import { type JsonValue, jsonEqual } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import type { Dialect } from '../dialect.ts';
-import type { FieldError } from '../meta/field-error.ts';
-import { forbiddenField } from '../meta/field-error.ts';
+import { type FieldError, forbiddenField } from '../meta/field-error.ts';
 import type { ServerConfig } from './config.ts';
 import { defaultGates } from './feature-gates.ts';
 import { hostRoots } from './host-roots.ts';
 import { createReloadMetrics } from './reload-metrics.ts';
-import { followFile, readConfigurationFile } from './reloaded-file.ts';
+import {
+  followFile,
+  type ReloadedFile,
+  type ReloadOutcome,
+  readConfigurationFile,
+} from './reloaded-file.ts';
 import { accountSettings } from './service-account-tokens.ts';
 
 /** Authentication by OpenID providers, and what the file says besides. */
@@ -100,37 +104,60 @@ function configurationOfFlags(
 
 type ConfigFile = NonNullable<ServerConfig['authentication']['configFile']>;
 
-async function openFile(
-  options: Options,
-  { path, anonymousFlag }: ConfigFile,
-): Promise<OidcAuthentication> {
-  const { config, dialect, registry } = options;
-  const { clock, logger } = config;
+async function openFile(options: Options, configFile: ConfigFile): Promise<OidcAuthentication> {
+  const first = await readFirst(options, configFile);
+  const authenticator = create(first.authenticators, options, signingAlgorithms);
+  const followed = follow(authenticator, { ...options, ...first, path: configFile.path });
+  return {
+    authenticator,
+    anonymous: first.anonymous,
+    close() {
+      followed.stop();
+      authenticator.stop();
+    },
+  };
+}
+
+/** What the file says at the start, where anything wrong with it is a reason not to. */
+async function readFirst(options: Options, { path, anonymousFlag }: ConfigFile) {
   const file = JSON.stringify(path);
   const loading = `failed to load authentication configuration from file ${file}`;
   const text = inContext(loading, () => readConfigurationFile(path));
-  const first = await readAuthenticationConfiguration(text, dialect).catch((error: unknown) => {
-    throw new Error(`${loading}: ${messageOf(error)}`);
-  });
-  const { anonymous } = first;
-  const checked = judged(first, options);
+  const configuration = await readAuthenticationConfiguration(text, options.dialect).catch(
+    (error: unknown) => {
+      throw new Error(`${loading}: ${messageOf(error)}`);
+    },
+  );
+  const { anonymous } = configuration;
+  const { errors, authenticators } = judged(configuration, options);
   if (anonymous !== null && anonymousFlag === 'given') {
     const field = 'anonymous field is configured in authentication configuration file';
     const detail = `--anonymous-auth flag cannot be set when ${field}`;
-    checked.errors.unshift(forbiddenField('anonymous', detail));
+    errors.unshift(forbiddenField('anonymous', detail));
   }
-  if (checked.errors.length > 0) {
-    throw new Error(
-      `invalid authentication configuration in file ${file}: ${joined(checked.errors)}`,
-    );
+  if (errors.length > 0) {
+    throw new Error(`invalid authentication configuration in file ${file}: ${joined(errors)}`);
   }
-  const authenticator = create(checked.authenticators, options, signingAlgorithms);
+  return { text, anonymous, authenticators };
+}
+
+/** Gives the authenticator what the file says whenever it has changed, and counts how that goes. */
+function follow(
+  authenticator: JwtAuthentication,
+  options: Options & {
+    readonly path: string;
+    readonly text: string;
+    readonly anonymous: AnonymousConfiguration | null;
+  },
+): ReloadedFile {
+  const { config, dialect, registry, path, text, anonymous } = options;
+  const { clock, logger } = config;
   const count = createReloadMetrics(registry, {
     controller: 'authentication_config_controller',
     what: 'authentication configuration',
     clock,
   });
-  const followed = followFile({
+  return followFile({
     file: path,
     text,
     clock,
@@ -144,21 +171,9 @@ async function openFile(
       logReload(logger, path, outcome);
     },
   });
-  return {
-    authenticator,
-    anonymous,
-    close() {
-      followed.stop();
-      authenticator.stop();
-    },
-  };
 }
 
-function logReload(
-  logger: Logger,
-  file: string,
-  outcome: Parameters<Parameters<typeof followFile>[0]['observe']>[0],
-): void {
+function logReload(logger: Logger, file: string, outcome: ReloadOutcome): void {
   if (outcome.status === 'success') logger.info('reloaded authentication config', { file });
   else {
     const error = messageOf(outcome.error);
