@@ -27,6 +27,8 @@ export interface ResourceDef {
   readonly subresources: readonly SubresourceDef[];
   /** Set for kinds that are asked by POST and never stored (API-6). */
   readonly isVirtual?: boolean;
+  /** Set for kinds whose objects are made when they are asked for, and never stored. */
+  readonly isComputed?: boolean;
   /** Absent for built-in kinds. */
   readonly custom?: { readonly crdName: string };
   /** A whole, valid object for the contract test and `explain`, in the preferred version. */

@@ -44,7 +44,8 @@ export async function listEndpoint(call: ApiCall, options: ListOptions): Promise
 function listMetadata(result: ListResult): JsonObject {
   const { continueToken, remainingItemCount } = result;
   return {
-    resourceVersion: String(result.revision),
+    // What is made when it is asked for has no version.
+    ...(result.revision === 0 ? {} : { resourceVersion: String(result.revision) }),
     ...(continueToken === undefined ? {} : { continue: continueToken }),
     ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
   };

@@ -14,6 +14,7 @@ import {
   customKindDeps,
 } from '../kinds/apiextensions/custom-resource-definition.ts';
 import { createCachePool } from '../registry/cache-pool.ts';
+import { createComputedCache } from '../registry/computed-cache.ts';
 import { indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
 import { attributesOf } from '../request/attributes.ts';
@@ -23,6 +24,7 @@ import { EntryHint } from '../watchcache/contract.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission.ts';
 import { type AuthorizationSlot, createAuthorizationSlot } from './authorization-slot.ts';
+import { componentStatuses } from './component-statuses.ts';
 import type { ServerConfig } from './config.ts';
 import { createFieldManager } from './field-manager.ts';
 import type { Health } from './health.ts';
@@ -144,8 +146,12 @@ function createRegistry(options: {
 }): Registry {
   const { config, dialect, store, catalogue } = options;
   const { clock, logger } = config;
-  const caches = createCachePool((def) =>
-    createResourceCache({
+  const caches = createCachePool((def) => {
+    if (def.isComputed === true) {
+      const objects = () => componentStatuses({ config, dialect, store });
+      return createComputedCache({ storage: def.storage, objects });
+    }
+    return createResourceCache({
       store: storeFor(def, store),
       prefix: def.storage.prefix,
       namespaced: def.scope === 'Namespaced',
@@ -155,8 +161,8 @@ function createRegistry(options: {
       groupResource: groupResourceOf(def),
       tokenVersion: `${dialect.group('meta')}/v1`,
       historyMs: config.compactionIntervalMs === 0 ? 300_000 : config.compactionIntervalMs,
-    }),
-  );
+    });
+  });
   const registry: Registry = {
     store,
     clock,

@@ -112,7 +112,8 @@ function objectsLook(registry: MetricRegistry, api: Parameters<Metrics['countObj
     const stored = new Map<string, ResourceDef>();
     for (const def of api.catalogue.snapshot().defs) {
       const { prefix } = def.storage;
-      if (def.isVirtual !== true && !stored.has(prefix)) stored.set(prefix, def);
+      const isStored = def.isVirtual !== true && def.isComputed !== true;
+      if (isStored && !stored.has(prefix)) stored.set(prefix, def);
     }
     const all = [...stored.values()];
     const counts = await Promise.all(all.map((def) => countOf(def).catch(() => -1)));

@@ -97,7 +97,8 @@ function subresourceEntry(def: ResourceDef, sub: SubresourceDef): JsonObject {
 }
 
 function storageHash(def: ResourceDef): string {
-  const isStored = def.verbs.includes('get') && def.verbs.includes('list');
+  const isListed = def.verbs.includes('get') && def.verbs.includes('list');
+  const isStored = isListed && def.isComputed !== true;
   if (!isStored) return '';
   const { apiVersion, kind } = def.storage;
   const qualified = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
