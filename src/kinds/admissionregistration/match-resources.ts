@@ -1,7 +1,10 @@
 import type { JsonObject } from '../../base/json.ts';
-import { type FieldError, notSupported, required } from '../../meta/field-error.ts';
-import { at, listAt, textAt } from '../cells.ts';
+import { duplicate, type FieldError, notSupported, required } from '../../meta/field-error.ts';
+import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
+import { breaks, pathSegment } from '../../meta/names.ts';
+import { at, listAt } from '../cells.ts';
 import { fill, objectAt, objectsAt } from '../fill.ts';
+import { validateOperationRule } from './operation-rules.ts';
 
 /** What policies and their bindings say of the objects they are about. */
 
@@ -18,24 +21,36 @@ export function fillMatchResources(match: JsonObject | undefined): void {
 
 /** Judges the `MatchResources` at a path. */
 export function validateMatchResources(match: JsonObject, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  for (const name of ['namespaceSelector', 'objectSelector', 'matchPolicy']) {
-    if (at(match, name) === undefined) errors.push(required(`${path}.${name}`));
-  }
-  const policy = textAt(match, 'matchPolicy');
+  const policy = at(match, 'matchPolicy');
   const policies = ['Equivalent', 'Exact'];
-  if (policy !== '' && !policies.includes(policy)) {
+  const errors: FieldError[] = [];
+  if (policy === undefined) errors.push(required(`${path}.matchPolicy`));
+  else if (!policies.includes(String(policy))) {
     errors.push(notSupported(`${path}.matchPolicy`, policy, policies));
   }
-  for (const list of ruleLists) {
-    objectsAt(match, list).forEach((rule, index) => {
-      for (const name of ['operations', 'apiGroups', 'apiVersions', 'resources']) {
-        if (listAt(rule, name).length > 0) continue;
-        errors.push(required(`${path}.${list}[${index}].${name}`));
-      }
-    });
+  for (const name of ['namespaceSelector', 'objectSelector']) {
+    const selector = objectAt(match, name) as unknown as LabelSelector | undefined;
+    if (selector === undefined) errors.push(required(`${path}.${name}`));
+    errors.push(...validateLabelSelector(selector, `${path}.${name}`));
   }
-  return errors;
+  return [
+    ...errors,
+    ...ruleLists.flatMap((list) =>
+      objectsAt(match, list).flatMap((rule, index) =>
+        validateNamedRule(rule, `${path}.${list}[${index}]`),
+      ),
+    ),
+  ];
+}
+
+function validateNamedRule(rule: JsonObject, path: string): FieldError[] {
+  const names = listAt(rule, 'resourceNames').map(String);
+  const errors = names.flatMap((name, index) => {
+    const field = `${path}.resourceNames[${index}]`;
+    const isRepeated = names.indexOf(name) < index;
+    return [...breaks(field, name, pathSegment), ...(isRepeated ? [duplicate(field, name)] : [])];
+  });
+  return [...errors, ...validateOperationRule(rule, path)];
 }
 
 /** The `MatchResources` member of a spec. */

@@ -4,12 +4,14 @@ import type { Dialect } from '../../dialect.ts';
 import {
   duplicate,
   type FieldError,
-  invalid,
+  forbiddenField,
   notSupported,
   required,
 } from '../../meta/field-error.ts';
-import { dnsSubdomain } from '../../meta/names.ts';
-import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
+import { breaks, dnsSubdomain, pathSegment } from '../../meta/names.ts';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { goList, invalidGo } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { ensure, objectAt } from '../fill.ts';
 import { fillMatchResources, matchOf, validateMatchResources } from './match-resources.ts';
@@ -18,51 +20,61 @@ const actions = ['Audit', 'Deny', 'Warn'];
 
 function validate(object: JsonObject): FieldError[] {
   const spec = ensure(object, 'spec');
-  const errors: FieldError[] = [];
-  if (textAt(spec, 'policyName') === '') errors.push(required('spec.policyName'));
+  const policy = textAt(spec, 'policyName');
   const match = objectAt(spec, 'matchResources');
-  if (match !== undefined) errors.push(...validateMatchResources(match, 'spec.matchResources'));
-  return [...errors, ...validateParamRef(spec), ...validateActions(spec)];
+  return [
+    ...(policy === ''
+      ? [required('spec.policyName')]
+      : breaks('spec.policyName', policy, dnsSubdomain)),
+    ...validateParamRef(objectAt(spec, 'paramRef'), 'spec.paramRef'),
+    ...(match === undefined ? [] : validateMatchResources(match, 'spec.matchResources')),
+    ...validateActions(spec),
+  ];
 }
 
-function validateParamRef(spec: JsonObject): FieldError[] {
-  const ref = objectAt(spec, 'paramRef');
-  if (ref === undefined) return [];
-  const field = 'spec.paramRef';
-  const errors: FieldError[] = [];
-  const isNamed = textAt(ref, 'name') !== '';
-  const isSelected = at(ref, 'selector') !== undefined;
-  if (isNamed === isSelected) {
-    const detail = isNamed
-      ? 'name and selector are mutually exclusive'
-      : 'one of name or selector must be specified';
-    errors.push(isNamed ? invalid(field, textAt(ref, 'name'), detail) : required(field, detail));
+function validateParamRef(reference: JsonObject | undefined, path: string): FieldError[] {
+  if (reference === undefined) return [];
+  const name = textAt(reference, 'name');
+  const selector = objectAt(reference, 'selector') as unknown as LabelSelector | undefined;
+  const exclusive = 'name and selector are mutually exclusive';
+  const errors = name === '' ? [] : breaks(`${path}.name`, name, pathSegment);
+  if (name !== '' && selector !== undefined) {
+    errors.push(forbiddenField(`${path}.name`, exclusive));
   }
-  const action = textAt(ref, 'parameterNotFoundAction');
-  const allowed = ['Allow', 'Deny'];
-  if (action === '') errors.push(required(`${field}.parameterNotFoundAction`));
-  else if (!allowed.includes(action)) {
-    errors.push(notSupported(`${field}.parameterNotFoundAction`, action, allowed));
+  errors.push(...validateLabelSelector(selector, `${path}.selector`));
+  if (name !== '' && selector !== undefined) {
+    errors.push(forbiddenField(`${path}.selector`, exclusive));
   }
-  return errors;
+  if (name === '' && selector === undefined) {
+    errors.push(required(path, 'one of name or selector must be specified'));
+  }
+  return [...errors, ...validateMissingAction(reference, `${path}.parameterNotFoundAction`)];
+}
+
+function validateMissingAction(reference: JsonObject, field: string): FieldError[] {
+  const action = textAt(reference, 'parameterNotFoundAction');
+  if (action === '') return [required(field)];
+  const allowed = ['Deny', 'Allow'];
+  return allowed.includes(action) ? [] : [notSupported(field, action, allowed)];
 }
 
 function validateActions(spec: JsonObject): FieldError[] {
-  const given = listAt(spec, 'validationActions');
+  const given = listAt(spec, 'validationActions').map(String);
   const field = 'spec.validationActions';
-  if (given.length === 0) return [required(field)];
+  if (given.length === 0) return [required(field, 'at least one validation action is required')];
   const errors = given.flatMap((action, index): FieldError[] => {
     const path = `${field}[${index}]`;
-    if (typeof action !== 'string' || !actions.includes(action)) {
-      return [notSupported(path, action, actions)];
-    }
-    return given.indexOf(action) < index ? [duplicate(path, action)] : [];
+    return [
+      ...(actions.includes(action) ? [] : [notSupported(path, action, actions)]),
+      ...(given.indexOf(action) < index ? [duplicate(path, action)] : []),
+    ];
   });
   if (given.includes('Deny') && given.includes('Warn')) {
     const detail =
       'must not contain both Deny and Warn (repeating the same validation failure information ' +
       'in the API response and headers serves no purpose)';
-    errors.push(invalid(field, [...given], detail));
+    const shown = goList('admissionregistration.ValidationAction', given);
+    errors.push(invalidGo(field, shown, detail));
   }
   return errors;
 }

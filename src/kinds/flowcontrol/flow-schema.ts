@@ -1,41 +1,15 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
-import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, objectsAt } from '../fill.ts';
-
-const precedenceMax = 10000;
+import { validateFlowConditions, validateFlowSchema } from './flow-schema-rules.ts';
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
   if (numberAt(spec, 'matchingPrecedence') === 0) spec['matchingPrecedence'] = 1000;
-}
-
-function validate(object: JsonObject): FieldError[] {
-  const errors: FieldError[] = [];
-  const precedence = numberAt(object, 'spec', 'matchingPrecedence');
-  if (precedence <= 0) {
-    const detail = 'must be a positive value';
-    errors.push(invalid('spec.matchingPrecedence', precedence, detail));
-  }
-  if (precedence > precedenceMax) {
-    const detail = `must not be greater than ${precedenceMax}`;
-    errors.push(invalid('spec.matchingPrecedence', precedence, detail));
-  }
-  const method = at(object, 'spec', 'distinguisherMethod');
-  const type = textAt(method, 'type');
-  const types = ['ByNamespace', 'ByUser'];
-  if (method !== undefined && !types.includes(type)) {
-    errors.push(notSupported('spec.distinguisherMethod', type, types));
-  }
-  if (textAt(object, 'spec', 'priorityLevelConfiguration', 'name') === '') {
-    const detail = 'must reference a priority level';
-    errors.push(required('spec.priorityLevelConfiguration.name', detail));
-  }
-  return errors;
 }
 
 function missing(object: JsonObject): string {
@@ -82,9 +56,11 @@ export function flowSchema(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
+      validateCreate: (_, object) => validateFlowSchema(object),
       validateUpdate: (context, object) =>
-        context.subresource === 'status' ? [] : validate(object),
+        context.subresource === 'status'
+          ? validateFlowConditions(object)
+          : validateFlowSchema(object),
       allowUnconditionalUpdate: false,
     },
     subresources: [statusSubresource],

@@ -1,11 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
+import { validateFlowConditions } from './flow-schema-rules.ts';
+import { validatePriorityLevel } from './priority-level-rules.ts';
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
@@ -18,18 +19,6 @@ function fillDefaults(object: JsonObject): void {
   for (const [name, value] of Object.entries(standard)) {
     if (queuing[name] === undefined || queuing[name] === 0) queuing[name] = value;
   }
-}
-
-function validate(object: JsonObject): FieldError[] {
-  const type = textAt(object, 'spec', 'type');
-  const limited = objectAt(object, 'spec', 'limited');
-  if (type === 'Limited') {
-    const detail = 'must not be empty when type is Limited';
-    return limited === undefined ? [required('spec.limited', detail)] : [];
-  }
-  if (type !== 'Exempt') return [notSupported('spec.type', type, ['Exempt', 'Limited'])];
-  if (limited === undefined) return [];
-  return [forbiddenField('spec.limited', 'must be nil if the type is not Limited')];
 }
 
 const limitColumn = (name: string, path: readonly string[], description: string) =>
@@ -72,9 +61,11 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validate(object),
+      validateCreate: (_, object) => validatePriorityLevel(object),
       validateUpdate: (context, object) =>
-        context.subresource === 'status' ? [] : validate(object),
+        context.subresource === 'status'
+          ? validateFlowConditions(object)
+          : validatePriorityLevel(object),
       allowUnconditionalUpdate: false,
     },
     subresources: [statusSubresource],

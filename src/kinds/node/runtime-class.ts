@@ -1,14 +1,50 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
+import type { FieldError } from '../../meta/field-error.ts';
 import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import { validateTolerations } from '../pod/placement.ts';
+import { validateResources } from '../pod/resources.ts';
+import { nothingAllowed } from '../pod/rules.ts';
+import { validateLabels } from '../pod/template.ts';
+
+function validate(object: JsonObject, dialect: Dialect): FieldError[] {
+  const scheduling = objectAt(object, 'scheduling');
+  const overhead = objectAt(object, 'overhead', 'podFixed');
+  const rules = { dialect, allow: nothingAllowed };
+  return [
+    ...breaks('handler', textAt(object, 'handler'), dnsLabel),
+    ...(overhead === undefined ? [] : validateResources({ limits: overhead }, 'overhead', rules)),
+    ...validateLabels(objectAt(scheduling, 'nodeSelector'), 'scheduling.nodeSelector'),
+    ...validateUniqueTolerations(objectsAt(scheduling, 'tolerations')),
+  ];
+}
+
+/** Upstream says the last name of the path twice for what is wrong within one. */
+function validateUniqueTolerations(tolerations: readonly JsonObject[]): FieldError[] {
+  const path = 'scheduling.tolerations';
+  const seen = new Set<string>();
+  const errors = validateTolerations(tolerations, `${path}.tolerations`);
+  tolerations.forEach((toleration, index) => {
+    const [key, operator, value, effect] = ['key', 'operator', 'value', 'effect'].map((name) =>
+      JSON.stringify(textAt(toleration, name)),
+    );
+    const shown = `Key:${key}, Operator:${operator}, Value:${value}, Effect:${effect}`;
+    if (seen.has(shown)) {
+      const message = `Duplicate value: core.Toleration{${shown}, TolerationSeconds:(*int64)(nil)}`;
+      errors.push({ type: 'FieldValueDuplicate', field: `${path}[${index}]`, message });
+    }
+    seen.add(shown);
+  });
+  return errors;
+}
 
 /** RuntimeClass: a way to run containers. */
 export function runtimeClass(dialect: Dialect): ResourceDef {
-  const validate = (object: JsonObject) => breaks('handler', textAt(object, 'handler'), dnsLabel);
   return defineKind({
     dialect,
     facts: 'node',
@@ -29,7 +65,7 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
     ],
     strategy: {
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object),
+      validateCreate: (_, object) => validate(object, dialect),
       validateUpdate: (_, object, old) => immutable('handler', object['handler'], old['handler']),
       allowUnconditionalUpdate: false,
     },

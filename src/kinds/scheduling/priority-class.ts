@@ -14,14 +14,24 @@ const systemClasses = new Map([
   ['system-cluster-critical', 2_000_000_000],
 ]);
 
+/** Why an object may not have the name of one of the system's own classes. */
+function systemFault(object: JsonObject, name: string): string | undefined {
+  const value = systemClasses.get(name);
+  if (value === undefined) return `${name} is not a known system priority class`;
+  if (numberAt(object, 'value') !== value) {
+    return `value of ${name} PriorityClass must be ${value}`;
+  }
+  if (at(object, 'globalDefault') !== true) return undefined;
+  return `globalDefault of ${name} PriorityClass must be false`;
+}
+
 function validate(object: JsonObject): FieldError[] {
   const errors: FieldError[] = [];
   const name = textAt(object, 'metadata', 'name');
   const value = numberAt(object, 'value');
-  if (name.startsWith('system-') && systemClasses.get(name) !== value) {
-    const detail =
-      "priority class names with 'system-' prefix are reserved for system use only. error: " +
-      `${systemClasses.has(name) ? `value of ${name} PriorityClass must be ${systemClasses.get(name)}` : `${name} is not a known system priority class`}`;
+  const reserved = name.startsWith('system-') ? systemFault(object, name) : undefined;
+  if (reserved !== undefined) {
+    const detail = `priority class names with 'system-' prefix are reserved for system use only. error: ${reserved}`;
     errors.push(forbiddenField('metadata.name', detail));
   }
   if (!name.startsWith('system-') && value > userPriorityMax) {
@@ -40,7 +50,8 @@ function kept(object: JsonObject, old: JsonObject): FieldError[] {
   const errors =
     numberAt(object, 'value') === numberAt(old, 'value')
       ? []
-      : [forbiddenField('value', 'may not be changed in an update.')];
+      : // Upstream capitalises it.
+        [forbiddenField('Value', 'may not be changed in an update.')];
   const policy = 'preemptionPolicy';
   return [...errors, ...immutable(policy, object[policy], old[policy])];
 }

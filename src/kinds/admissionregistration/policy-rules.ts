@@ -1,0 +1,177 @@
+import type { JsonObject } from '../../base/json.ts';
+import {
+  duplicate,
+  type FieldError,
+  invalid,
+  notSupported,
+  required,
+} from '../../meta/field-error.ts';
+import { breaks, dns1035Label, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
+import { at, listAt, textAt } from '../cells.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import { validateMatchConditions } from './match-conditions.ts';
+import { validateMatchResources } from './match-resources.ts';
+
+const failurePolicies = ['Fail', 'Ignore'];
+const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'];
+const annotationsMax = 20;
+const valueExpressionBytesMax = 5 * 1024;
+
+/** All that is wrong with a ValidatingAdmissionPolicy but for its metadata and its expressions' sense. */
+export function validatePolicy(object: JsonObject): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  const conditions = objectsAt(spec, 'matchConditions');
+  return [
+    ...validateFailurePolicy(spec),
+    ...validateParamKind(objectAt(spec, 'paramKind'), 'spec.paramKind'),
+    ...validateConstraints(objectAt(spec, 'matchConstraints'), 'spec.matchConstraints'),
+    ...validateMatchConditions(conditions, 'spec.matchConditions'),
+    ...objectsAt(spec, 'variables').flatMap((variable, index) =>
+      validateVariable(variable, `spec.variables[${index}]`),
+    ),
+    ...validateChecks(spec, textAt(object, 'metadata', 'name')),
+  ];
+}
+
+function validateFailurePolicy(spec: JsonObject): FieldError[] {
+  const policy = at(spec, 'failurePolicy');
+  const field = 'spec.failurePolicy';
+  if (policy === undefined) return [required(field)];
+  if (failurePolicies.includes(String(policy))) return [];
+  return [notSupported(field, policy, failurePolicies)];
+}
+
+function validateParamKind(kind: JsonObject | undefined, path: string): FieldError[] {
+  if (kind === undefined) return [];
+  const name = textAt(kind, 'kind');
+  const field = `${path}.kind`;
+  const messages = dns1035Label(name.toLowerCase());
+  const mixed = 'may have mixed case, but should otherwise match: ';
+  const wrong =
+    messages.length === 0 ? [] : [invalid(field, name, `${mixed}${messages.join(',')}`)];
+  return [
+    ...validateApiVersion(textAt(kind, 'apiVersion'), `${path}.apiVersion`),
+    ...(name === '' ? [required(field)] : wrong),
+  ];
+}
+
+function validateApiVersion(text: string, field: string): FieldError[] {
+  if (text === '') return [required(field)];
+  const parts = text === '/' ? ['', ''] : text.split('/');
+  if (parts.length > 2) {
+    return [invalid(field, text, `unexpected GroupVersion string: ${text}`)];
+  }
+  const version = parts.at(-1) ?? '';
+  const group = parts.length === 2 ? (parts[0] ?? '') : '';
+  const joined = (value: string, messages: readonly string[]) =>
+    messages.length === 0 ? [] : [invalid(field, value, messages.join(','))];
+  return [
+    ...(group === '' ? [] : joined(group, dnsSubdomain(group))),
+    ...(version === ''
+      ? [invalid(field, text, 'version must be specified')]
+      : joined(version, dns1035Label(version))),
+  ];
+}
+
+function validateConstraints(match: JsonObject | undefined, path: string): FieldError[] {
+  if (match === undefined) return [required(path)];
+  const hasRule = listAt(match, 'resourceRules').length > 0;
+  return [
+    ...validateMatchResources(match, path),
+    ...(hasRule ? [] : [required(`${path}.resourceRules`)]),
+  ];
+}
+
+const reserved = new Set(
+  'as break const continue else false for function if import in let loop package namespace null return true var void while'.split(
+    ' ',
+  ),
+);
+
+const isIdentifier = (name: string) => /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name);
+
+function validateVariable(variable: JsonObject, path: string): FieldError[] {
+  const name = textAt(variable, 'name');
+  const errors: FieldError[] = [];
+  if (name.trim() === '') errors.push(required(`${path}.name`, 'name is not specified'));
+  else if (!isIdentifier(name)) {
+    errors.push(invalid(`${path}.name`, name, 'name is not a valid CEL identifier'));
+  }
+  if (textAt(variable, 'expression').trim() !== '') return errors;
+  return [...errors, required(`${path}.expression`, 'expression is not specified')];
+}
+
+function validateChecks(spec: JsonObject, name: string): FieldError[] {
+  const validations = objectsAt(spec, 'validations');
+  const annotations = objectsAt(spec, 'auditAnnotations');
+  if (validations.length === 0 && annotations.length === 0) {
+    const detail = 'validations or auditAnnotations must contain at least one item';
+    return [required('spec.validations', detail), required('spec.auditAnnotations', detail)];
+  }
+  return [
+    ...validations.flatMap((one, index) => validateValidation(one, `spec.validations[${index}]`)),
+    ...validateAnnotations(annotations, name),
+  ];
+}
+
+function validateValidation(validation: JsonObject, path: string): FieldError[] {
+  const reason = at(validation, 'reason');
+  const expression = textAt(validation, 'messageExpression');
+  const isKnown = reason === undefined || reasons.includes(String(reason));
+  const errors: FieldError[] = [];
+  if (textAt(validation, 'expression').trim() === '') {
+    errors.push(required(`${path}.expression`, 'expression is not specified'));
+  }
+  if (expression !== '' && expression.trim() === '') {
+    const detail = 'must be non-empty if specified';
+    errors.push(invalid(`${path}.messageExpression`, expression, detail));
+  }
+  return [
+    ...errors,
+    ...validateMessage(textAt(validation, 'message'), `${path}.message`),
+    ...(isKnown ? [] : [notSupported(`${path}.reason`, reason, reasons)]),
+  ];
+}
+
+function validateMessage(message: string, field: string): FieldError[] {
+  const trimmed = message.trim();
+  if (message !== '' && trimmed === '') {
+    return [invalid(field, message, 'message must be non-empty if specified')];
+  }
+  if (!/[\n\r]/.test(trimmed)) return [];
+  return [invalid(field, message, 'message must not contain line breaks')];
+}
+
+function validateAnnotations(annotations: readonly JsonObject[], name: string): FieldError[] {
+  const path = 'spec.auditAnnotations';
+  const keys = new Set<string>();
+  const errors: FieldError[] = [];
+  if (annotations.length > annotationsMax) {
+    const detail = `must not have more than ${annotationsMax} auditAnnotations`;
+    errors.push(invalid(path, [...annotations], detail));
+  }
+  annotations.forEach((annotation, index) => {
+    const at = `${path}[${index}]`;
+    const key = textAt(annotation, 'key');
+    errors.push(...validateAnnotation(annotation, at, name));
+    if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
+    keys.add(key);
+  });
+  return errors;
+}
+
+function validateAnnotation(annotation: JsonObject, path: string, name: string): FieldError[] {
+  const key = textAt(annotation, 'key');
+  const expression = textAt(annotation, 'valueExpression').trim();
+  const field = `${path}.valueExpression`;
+  const errors =
+    name === ''
+      ? [invalid(`${path}.key`, key, 'requires metadata.name be non-empty')]
+      : breaks(`${path}.key`, `${name}/${key}`, qualifiedName);
+  if (expression === '') errors.push(required(field, 'valueExpression is not specified'));
+  else if (Buffer.byteLength(expression) > valueExpressionBytesMax) {
+    const detail = `must not exceed ${valueExpressionBytesMax} bytes in length`;
+    errors.push(required(field, detail));
+  }
+  return errors;
+}

@@ -1,0 +1,209 @@
+import type { JsonObject, JsonValue } from '../../base/json.ts';
+import {
+  duplicate,
+  type FieldError,
+  invalid,
+  notSupported,
+  required,
+} from '../../meta/field-error.ts';
+import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
+import { dns1035Label, dnsSubdomain, inRange } from '../../meta/names.ts';
+import { at, listAt, numberAt, textAt } from '../cells.ts';
+import { goStrings, invalidGo } from '../checks.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+import { validateMatchConditions } from './match-conditions.ts';
+import { validateOperationRule } from './operation-rules.ts';
+
+const reviewVersions = ['v1', 'v1beta1'];
+const quiet = ['None', 'NoneOnDryRun'];
+const allEffects = [...quiet, 'Some', 'Unknown'];
+
+/** Faults of an older object that its update may keep. */
+interface Tolerated {
+  readonly sideEffects: boolean;
+  readonly reviewVersions: boolean;
+  readonly repeatedNames: boolean;
+}
+
+/** All that is wrong with the webhooks of a configuration; `old` is absent for a create. */
+export function validateWebhooks(
+  object: JsonObject,
+  options: { readonly mutating: boolean; readonly old?: JsonObject },
+): FieldError[] {
+  const tolerated = toleratedOf(objectsAt(options.old, 'webhooks'));
+  const names = new Set<string>();
+  return objectsAt(object, 'webhooks').flatMap((webhook, index) => {
+    const path = `webhooks[${index}]`;
+    const name = textAt(webhook, 'name');
+    const errors = [
+      ...validateWebhook(webhook, path, { ...options, tolerated }),
+      ...validateVersions(webhook, `${path}.admissionReviewVersions`, tolerated),
+    ];
+    if (!tolerated.repeatedNames && name !== '' && names.has(name)) {
+      errors.push(duplicate(`${path}.name`, name));
+    }
+    names.add(name);
+    return errors;
+  });
+}
+
+function toleratedOf(webhooks: readonly JsonObject[]): Tolerated {
+  const names = webhooks.map((webhook) => textAt(webhook, 'name'));
+  return {
+    sideEffects: webhooks.some((webhook) => !quiet.includes(textAt(webhook, 'sideEffects'))),
+    reviewVersions: webhooks.some((webhook) => {
+      const versions = listAt(webhook, 'admissionReviewVersions').map(String);
+      return versions.length > 0 && !versions.some((one) => reviewVersions.includes(one));
+    }),
+    repeatedNames: new Set(names).size < names.length,
+  };
+}
+
+function validateWebhook(
+  webhook: JsonObject,
+  path: string,
+  options: { readonly mutating: boolean; readonly tolerated: Tolerated },
+): FieldError[] {
+  const known = (name: string, allowed: readonly string[]): FieldError[] => {
+    const value = at(webhook, name);
+    if (value === undefined || allowed.includes(String(value))) return [];
+    return [notSupported(`${path}.${name}`, value, allowed)];
+  };
+  return [
+    ...validateName(textAt(webhook, 'name'), `${path}.name`),
+    ...objectsAt(webhook, 'rules').flatMap((rule, index) =>
+      validateOperationRule(rule, `${path}.rules[${index}]`),
+    ),
+    ...known('failurePolicy', ['Fail', 'Ignore']),
+    ...known('matchPolicy', ['Equivalent', 'Exact']),
+    ...validateEffects(webhook, path, options.tolerated),
+    ...validateTimeout(webhook, path),
+    ...validateSelectors(webhook, path),
+    ...(options.mutating ? known('reinvocationPolicy', ['IfNeeded', 'Never']) : []),
+    ...validateClient(objectAt(webhook, 'clientConfig') ?? {}, `${path}.clientConfig`),
+    ...validateMatchConditions(objectsAt(webhook, 'matchConditions'), `${path}.matchConditions`),
+  ];
+}
+
+function validateName(name: string, field: string): FieldError[] {
+  if (name === '') return [required(field)];
+  const messages = dnsSubdomain(name);
+  if (messages.length > 0) return [invalid(field, name, messages.join(','))];
+  if (name.split('.').length >= 3) return [];
+  const detail = 'should be a domain with at least three segments separated by dots';
+  return [invalid(field, name, detail)];
+}
+
+function validateEffects(webhook: JsonObject, path: string, tolerated: Tolerated): FieldError[] {
+  const field = `${path}.sideEffects`;
+  const allowed = tolerated.sideEffects ? allEffects : quiet;
+  const value: JsonValue | undefined = at(webhook, 'sideEffects');
+  if (value === undefined || value === null) {
+    return [required(field, `must specify one of ${allowed.join(', ')}`)];
+  }
+  return allowed.includes(String(value)) ? [] : [notSupported(field, value, allowed)];
+}
+
+function validateTimeout(webhook: JsonObject, path: string): FieldError[] {
+  const seconds = numberAt(webhook, 'timeoutSeconds');
+  if (at(webhook, 'timeoutSeconds') === undefined || (seconds >= 1 && seconds <= 30)) return [];
+  const detail = 'the timeout value must be between 1 and 30 seconds';
+  return [invalid(`${path}.timeoutSeconds`, seconds, detail)];
+}
+
+function validateSelectors(webhook: JsonObject, path: string): FieldError[] {
+  return ['namespaceSelector', 'objectSelector'].flatMap((name) => {
+    const selector = objectAt(webhook, name) as unknown as LabelSelector | undefined;
+    return validateLabelSelector(selector, `${path}.${name}`);
+  });
+}
+
+function validateVersions(webhook: JsonObject, field: string, tolerated: Tolerated): FieldError[] {
+  const versions = listAt(webhook, 'admissionReviewVersions').map(String);
+  if (versions.length === 0) {
+    return [required(field, `must specify one of ${reviewVersions.join(', ')}`)];
+  }
+  const errors = versions.flatMap((version, index) => {
+    const place = `${field}[${index}]`;
+    if (versions.indexOf(version) < index) return [invalid(place, version, 'duplicate version')];
+    return dns1035Label(version).map((message) => invalid(place, version, message));
+  });
+  const isUnderstood = versions.some((version) => reviewVersions.includes(version));
+  if (isUnderstood || tolerated.reviewVersions) return errors;
+  const detail = `must include at least one of ${reviewVersions.join(', ')}`;
+  return [...errors, invalidGo(field, goStrings(versions), detail)];
+}
+
+function validateClient(client: JsonObject, path: string): FieldError[] {
+  const url = at(client, 'url');
+  const service = objectAt(client, 'service');
+  if ((url === undefined) === (service === undefined)) {
+    return [required(path, 'exactly one of url or service is required')];
+  }
+  if (service !== undefined) return validateService(service, `${path}.service`);
+  return validateUrl(String(url), `${path}.url`);
+}
+
+const urlForm = '; desired format: https://host[/path]';
+
+function validateUrl(text: string, field: string): FieldError[] {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    return validateRelative(text, field);
+  }
+  const scheme = url.protocol.slice(0, -1);
+  const user = url.password === '' ? url.username : `${url.username}:${url.password}`;
+  const errors: FieldError[] = [];
+  const refuse = (value: string, detail: string) => errors.push(invalid(field, value, detail));
+  if (scheme !== 'https') refuse(scheme, `'https' is the only allowed URL scheme${urlForm}`);
+  if (url.host === '') refuse('', `host must be provided${urlForm}`);
+  if (user !== '') refuse(user, 'user information is not permitted in the URL');
+  if (url.hash.length > 1) {
+    refuse(url.hash.slice(1), 'fragments are not permitted in the URL');
+  }
+  if (url.search.length > 1) {
+    refuse(url.search.slice(1), 'query parameters are not permitted in the URL');
+  }
+  return errors;
+}
+
+/** A text that Go reads as a URL without scheme and host, though it is none by itself. */
+function validateRelative(text: string, field: string): FieldError[] {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1] ?? '';
+  const wrong = invalid(field, scheme, `'https' is the only allowed URL scheme${urlForm}`);
+  return [
+    ...(scheme === 'https' ? [] : [wrong]),
+    invalid(field, '', `host must be provided${urlForm}`),
+  ];
+}
+
+function validateService(service: JsonObject, path: string): FieldError[] {
+  const port = at(service, 'port') === undefined ? 443 : numberAt(service, 'port');
+  const wrong = inRange(port, 1, 65535).join(', ');
+  return [
+    ...['name', 'namespace']
+      .filter((name) => textAt(service, name) === '')
+      .map((name) => required(`${path}.${name}`, `service ${name} is required`)),
+    ...(wrong === '' ? [] : [invalid(`${path}.port`, port, `port is not valid: ${wrong}`)]),
+    ...validatePath(textAt(service, 'path'), `${path}.path`),
+  ];
+}
+
+function validatePath(path: string, field: string): FieldError[] {
+  if (path === '' || path === '/') return [];
+  if (path === '//') return [invalid(field, path, 'segment[0] may not be empty')];
+  const errors = path.startsWith('/') ? [] : [invalid(field, path, "must start with a '/'")];
+  const steps = path.slice(1).replace(/\/$/, '').split('/');
+  return [
+    ...errors,
+    ...steps.flatMap((step, index) =>
+      step === ''
+        ? [invalid(field, path, `segment[${index}] may not be empty`)]
+        : dnsSubdomain(step).map((message) =>
+            invalid(field, path, `segment[${index}]: ${message}`),
+          ),
+    ),
+  ];
+}
