@@ -1,11 +1,11 @@
-import { piecesOf } from '../../authz/escalation.ts';
-import { type PolicyRule, rulesOf } from '../../authz/rules.ts';
+import { rulesOf } from '../../authz/rules.ts';
 import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
 import type { ApiResource } from '../../client/discovery.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { objectAt, textAt } from '../objects.ts';
 import { sendReview } from '../review.ts';
+import { ruleHeads, ruleRows } from '../rule-table.ts';
 import type { Session } from '../session.ts';
 import { alignLines } from '../table.ts';
 
@@ -125,48 +125,9 @@ async function listRules(session: Session): Promise<number> {
     const rules = member(status, name);
     return Array.isArray(rules) ? rules.filter(isObject) : [];
   });
-  const rules = rulesOf({ rules: lists as JsonValue[] }).flatMap(piecesOf);
-  const rows = compacted(rules)
-    .map((rule) => ({ rule, key: sortKey(rule) }))
-    .sort((one, other) => (one.key < other.key ? -1 : Number(one.key > other.key)))
-    .map(({ rule }) => rowOf(rule));
-  const head = ['Resources', 'Non-Resource URLs', 'Resource Names', 'Verbs'];
-  session.io.out(alignLines(session.flags.boolean('no-headers') ? rows : [head, ...rows]));
-  return 0;
-}
-
-/** Joins the verbs of pieces that are alike but for them; pieces of paths stay apart, as upstream. */
-function compacted(pieces: readonly PolicyRule[]): PolicyRule[] {
-  const others: PolicyRule[] = [];
-  const joined = new Map<string, PolicyRule>();
-  for (const piece of pieces) {
-    if (piece.nonResourceURLs.length > 0) {
-      others.push(piece);
-      continue;
-    }
-    const key = JSON.stringify([piece.apiGroups, piece.resources, piece.resourceNames]);
-    const verbs = [...(joined.get(key)?.verbs ?? []), ...piece.verbs];
-    joined.set(key, { ...piece, verbs: [...new Set(verbs)] });
-  }
-  return [...others, ...joined.values()];
-}
-
-const shown = (values: readonly string[]): string => `[${values.join(' ')}]`;
-
-/** Orders rules as upstream does: by verbs, then groups, then what they are for. */
-function sortKey(rule: PolicyRule): string {
-  const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } = rule;
-  return [verbs, apiGroups, resources, resourceNames, nonResourceURLs].map(shown).join(',');
-}
-
-function rowOf(rule: PolicyRule): string[] {
-  const resources = rule.resources.flatMap((resource) =>
-    rule.apiGroups.map((group) => (group === '' ? resource : `${resource}.${group}`)),
+  const rows = ruleRows(rulesOf({ rules: lists as JsonValue[] }));
+  session.io.out(
+    alignLines(session.flags.boolean('no-headers') ? rows : [[...ruleHeads], ...rows]),
   );
-  return [
-    resources.join(','),
-    shown(rule.nonResourceURLs),
-    shown(rule.resourceNames),
-    shown(rule.verbs),
-  ];
+  return 0;
 }
