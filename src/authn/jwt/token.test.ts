@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { checkClaims, JwtError, readToken } from './token.ts';
+
+const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('base64url');
+const tokenOf = (claims: unknown, header: unknown = { alg: 'RS256', kid: 'a' }) =>
+  `${encode(header)}.${encode(claims)}.c2ln`;
+
+test('a token is read without being believed', () => {
+  const token = readToken(tokenOf({ iss: 'https://x', sub: 'y' }));
+  expect(token).toMatchObject({
+    algorithm: 'RS256',
+    keyId: 'a',
+    issuer: 'https://x',
+    claims: { iss: 'https://x', sub: 'y' },
+  });
+  expect(readToken(tokenOf({ iss: 7 }, { alg: 7, kid: 7 }))).toMatchObject({
+    algorithm: '',
+    keyId: '',
+    issuer: '',
+  });
+});
+
+test('Google names itself with and without a scheme', () => {
+  const issuer = 'https://accounts.google.com';
+  expect(readToken(tokenOf({ iss: 'accounts.google.com' }))?.issuer).toBe(issuer);
+  expect(readToken(tokenOf({ iss: issuer }))?.issuer).toBe(issuer);
+});
+
+test.each([
+  ['', 'nothing'],
+  ['a.b', 'two parts'],
+  [`${tokenOf({})}.x`, 'four parts'],
+  [tokenOf([]), 'claims that are no object'],
+  [tokenOf({}, []), 'a header that is none'],
+  [tokenOf({}, { alg: 'RS256', b64: false }), 'a payload that is not encoded'],
+  [tokenOf({}).replace('c2ln', 'c2ln='), 'padding'],
+  [tokenOf({}).replace('c2ln', 'c2lu_x'), 'bits that stand for nothing'],
+  [tokenOf({ a: 'x'.repeat(70_000) }), 'more than there may be'],
+])('%.40s is no token: %s', (text) => {
+  expect(readToken(text)).toBeUndefined();
+});
+
+const nowMs = 1_000_000_000_000;
+const judge = (claims: object) =>
+  checkClaims({ aud: 'us', exp: 1_000_000_100, ...claims }, { audiences: ['us', 'we'], nowMs });
+
+test.each<[object, number]>([
+  [{}, 1_000_000_100_000],
+  [{ exp: '1000000100' }, 1_000_000_100_000],
+  [{ exp: 1_000_000_000.5 }, 1_000_000_000_500],
+  [{ exp: 1_000_000_000 }, 1_000_000_000_000],
+  [{ nbf: 1_000_000_060 }, 1_000_000_100_000],
+  [{ aud: ['them', 'we'] }, 1_000_000_100_000],
+])('claims with %j are good until %d', (claims, expiresMs) => {
+  expect(judge(claims)).toBe(expiresMs);
+});
+
+test.each([
+  [{ exp: 999_999_999 }, 'token is expired'],
+  [{ exp: undefined }, 'token is expired'],
+  [{ exp: null }, 'token is expired'],
+  [{ exp: 'soon' }, 'exp is no time'],
+  [{ exp: {} }, 'exp is no time'],
+  [{ nbf: 1_000_000_061 }, 'before the nbf'],
+  [{ nbf: [] }, 'nbf is no time'],
+  [{ aud: [] }, 'expected audience in ["us" "we"]'],
+  [{ aud: { us: true } }, 'expected audience in ["us" "we"]'],
+  [{ aud: [['us']] }, 'expected audience in ["us" "we"]'],
+])('claims with %j are not good', (claims, message) => {
+  expect(() => judge(claims)).toThrow(JwtError);
+  expect(() => judge(claims)).toThrow(message);
+});
