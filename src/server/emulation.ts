@@ -2,6 +2,7 @@ import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { currentMinor, releaseName } from '../kinds/life.ts';
 import { FlagError } from './flags.ts';
+import type { RuntimeConfig } from './runtime-config.ts';
 
 /** The component that the flag speaks of when it names none, and the only one there is. */
 const component = 'kube';
@@ -56,14 +57,20 @@ function minorOf(text: string): number {
 }
 
 /**
- * The kinds as the emulated release served them (VER-2). The table of removed versions is read only
- * for a release other than this one.
+ * The kinds as the emulated release served them (VER-2), with those that `--runtime-config` may
+ * switch on (VER-1). Those tables are read only when one or the other is asked for.
  */
 export async function emulatedKinds(
   defs: readonly ResourceDef[],
-  { minor, dialect }: { readonly minor: number | undefined; readonly dialect: Dialect },
+  options: {
+    readonly minor: number | undefined;
+    readonly dialect: Dialect;
+    readonly config: RuntimeConfig;
+  },
 ): Promise<readonly ResourceDef[]> {
-  if (minor === undefined || minor === currentMinor) return defs;
+  const { minor = currentMinor, dialect, config } = options;
+  const isAsked = [...config.values()].includes(true);
+  if (minor === currentMinor && !isAsked) return defs;
   const { kindsOfRelease } = await import('../kinds/older/release.ts');
   return kindsOfRelease(defs, { dialect, minor });
 }

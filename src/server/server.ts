@@ -115,8 +115,9 @@ async function start(
 async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
   const dialect = dialectOf(config.dialect);
   const known = builtinKinds(dialect, { definitions: { checkRules }, services });
-  const ofRelease = await emulatedKinds(known, { minor: config.emulatedMinor, dialect });
-  return configuredKinds(ofRelease, { config: config.runtimeConfig ?? new Map(), dialect });
+  const served = { config: config.runtimeConfig ?? new Map(), dialect };
+  const ofRelease = await emulatedKinds(known, { minor: config.emulatedMinor, ...served });
+  return configuredKinds(ofRelease, served);
 }
 
 type Tls = (ServingTls & { readonly caPem?: string }) | 'plaintext';

@@ -14,6 +14,7 @@ import { currentMinor, type Life, lifeMembers, lifeOf } from '../life.ts';
 import { schemaOf } from '../schema-of.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 import { endedKinds } from './ended-kinds.ts';
+import { previewKinds } from './preview-kinds.ts';
 import { olderKinds } from './table.ts';
 
 interface Release {
@@ -48,7 +49,7 @@ export function kindsOfAllReleases(
 function withOlderVersions(defs: readonly ResourceDef[], release: Release): readonly ResourceDef[] {
   const { dialect } = release;
   const table = olderKinds(dialect);
-  const grown = [...defs, ...endedKinds(dialect)].flatMap((def) => {
+  const grown = [...defs, ...endedKinds(dialect), ...previewKinds(dialect)].flatMap((def) => {
     const kinds = table.filter((one) => groupOf(dialect, one.facts) === def.group);
     const kind = kinds.find((one) => one.kind === def.kind);
     return kind === undefined ? [def] : grownDefs(def, kind, release);
@@ -76,6 +77,9 @@ function grownDefs(def: ResourceDef, kind: OlderKind, release: Release): Resourc
   });
 }
 
+/** Versions made here, whose life is that of the table. */
+const ofTable = new WeakSet<VersionDef>();
+
 function versionDef(
   older: OlderVersion,
   { def, group, release }: { def: ResourceDef; group: string; release: Release },
@@ -88,7 +92,7 @@ function versionDef(
   const like = stored ?? def.versions[0];
   const { toStorage = like?.toStorage, fromStorage = like?.fromStorage } = older;
   const columns = older.columns ?? columnsOf(like?.columns, older);
-  return {
+  const made: VersionDef = {
     version: older.version,
     ...lifeMembers(older.life ?? lifeOf(typeName), {
       ...release,
@@ -108,6 +112,8 @@ function versionDef(
     ...(isOnByDefault === undefined ? {} : { isOnByDefault }),
     ...(defaultPropagation === undefined ? {} : { defaultPropagation }),
   };
+  ofTable.add(made);
+  return made;
 }
 
 /** The version whose form is stored; Events of their own group have none. */
@@ -184,7 +190,7 @@ const stableSince: Readonly<Record<string, Life>> = {
 /** A version of the current kinds as a release had it; older ones have their life already. */
 function atRelease(def: ResourceDef, version: VersionDef, release: Release): VersionDef {
   const { dialect } = release;
-  if (version.removedRelease !== undefined && version.toStorage !== undefined) return version;
+  if (ofTable.has(version)) return version;
   const facts = directoryOf(dialect, def.group);
   const typeName = `${facts}.${version.version}.${def.kind}`;
   const life = stableSince[typeName] ?? lifeOf(typeName);

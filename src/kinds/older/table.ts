@@ -1,4 +1,5 @@
 import type { Dialect } from '../../dialect.ts';
+import { olderAdmissionPolicies } from './admission-policies.ts';
 import { olderAdmission } from './admissionregistration.ts';
 import { olderApiExtensions } from './apiextensions.ts';
 import { olderApps } from './apps.ts';
@@ -17,6 +18,7 @@ const groups: readonly OlderKinds[] = [
   unchangedKinds,
   olderApiExtensions,
   olderAdmission,
+  olderAdmissionPolicies,
   olderApps,
   olderAuthorization,
   olderAutoscaling,

@@ -1,0 +1,212 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
+import { dnsSubdomain, pathSegment } from '../../meta/names.ts';
+import { ageColumn, nameColumn } from '../cells.ts';
+import { defineKind, type VersionOptions } from '../define.ts';
+import { objectAt, objectsAt } from '../fill.ts';
+
+/**
+ * Kinds without a stable version: served when `--runtime-config` switches them on, and judged by
+ * their schemas alone.
+ */
+
+interface Preview {
+  readonly facts: string;
+  readonly kind: string;
+  readonly resource: string;
+  readonly scope: ResourceDef['scope'];
+  /** The stored one first. */
+  readonly versions: readonly (string | VersionOptions)[];
+  readonly shortNames?: readonly string[];
+  readonly hasStatus?: boolean;
+  readonly name?: string;
+  readonly spec?: JsonObject;
+  /** Members beside metadata, for kinds without a spec. */
+  readonly members?: JsonObject;
+}
+
+/** Amounts of a device stood bare in the first version. */
+function eachCapacity(object: JsonObject, change: (capacity: JsonObject) => JsonObject): void {
+  for (const device of objectsAt(object, 'spec', 'devices')) {
+    const basic = objectAt(device, 'basic');
+    const capacity = objectAt(basic, 'capacity');
+    if (basic !== undefined && capacity !== undefined) basic['capacity'] = change(capacity);
+  }
+}
+
+const mapped = (object: JsonObject, change: (value: JsonObject[string]) => JsonObject[string]) =>
+  Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]));
+
+const firstSlices: VersionOptions = {
+  version: 'v1alpha3',
+  toStorage(object) {
+    eachCapacity(object, (capacity) => mapped(capacity, (value) => ({ value: value ?? '0' })));
+    return object;
+  },
+  fromStorage(object) {
+    eachCapacity(object, (capacity) =>
+      mapped(capacity, (one) => (one as { value?: string } | undefined)?.value ?? '0'),
+    );
+    return object;
+  },
+};
+
+const driver = 'driver.example.com';
+
+const previews: readonly Preview[] = [
+  {
+    facts: 'admissionregistration',
+    kind: 'MutatingAdmissionPolicy',
+    resource: 'mutatingadmissionpolicies',
+    scope: 'Cluster',
+    versions: ['v1alpha1'],
+    spec: { reinvocationPolicy: 'Never' },
+  },
+  {
+    facts: 'admissionregistration',
+    kind: 'MutatingAdmissionPolicyBinding',
+    resource: 'mutatingadmissionpolicybindings',
+    scope: 'Cluster',
+    versions: ['v1alpha1'],
+    spec: { policyName: 'example' },
+  },
+  {
+    facts: 'certificates',
+    kind: 'ClusterTrustBundle',
+    resource: 'clustertrustbundles',
+    scope: 'Cluster',
+    versions: ['v1alpha1'],
+    spec: { trustBundle: 'none' },
+  },
+  {
+    facts: 'coordination',
+    kind: 'LeaseCandidate',
+    resource: 'leasecandidates',
+    scope: 'Namespaced',
+    versions: ['v1alpha2'],
+    spec: { leaseName: 'example', binaryVersion: '1.32.0', strategy: 'OldestEmulationVersion' },
+  },
+  {
+    facts: 'apiserverinternal',
+    kind: 'StorageVersion',
+    resource: 'storageversions',
+    scope: 'Cluster',
+    versions: ['v1alpha1'],
+    hasStatus: true,
+    name: 'core.pods',
+    spec: {},
+  },
+  {
+    facts: 'networking',
+    kind: 'IPAddress',
+    resource: 'ipaddresses',
+    scope: 'Cluster',
+    versions: ['v1beta1', 'v1alpha1'],
+    shortNames: ['ip'],
+    name: '10.0.0.7',
+    spec: { parentRef: { resource: 'services', namespace: 'default', name: 'example' } },
+  },
+  {
+    facts: 'networking',
+    kind: 'ServiceCIDR',
+    resource: 'servicecidrs',
+    scope: 'Cluster',
+    versions: ['v1beta1', 'v1alpha1'],
+    hasStatus: true,
+    spec: { cidrs: ['10.9.0.0/24'] },
+  },
+  {
+    facts: 'resource',
+    kind: 'DeviceClass',
+    resource: 'deviceclasses',
+    scope: 'Cluster',
+    versions: ['v1beta1', 'v1alpha3'],
+    spec: {},
+  },
+  {
+    facts: 'resource',
+    kind: 'ResourceClaim',
+    resource: 'resourceclaims',
+    scope: 'Namespaced',
+    versions: ['v1beta1', 'v1alpha3'],
+    hasStatus: true,
+    spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } },
+  },
+  {
+    facts: 'resource',
+    kind: 'ResourceClaimTemplate',
+    resource: 'resourceclaimtemplates',
+    scope: 'Namespaced',
+    versions: ['v1beta1', 'v1alpha3'],
+    spec: { spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } } },
+  },
+  {
+    facts: 'resource',
+    kind: 'ResourceSlice',
+    resource: 'resourceslices',
+    scope: 'Cluster',
+    versions: ['v1beta1', firstSlices],
+    spec: {
+      driver,
+      nodeName: 'n',
+      pool: { name: 'p', generation: 1, resourceSliceCount: 1 },
+      devices: [{ name: 'd', basic: { capacity: { memory: { value: '1Gi' } } } }],
+    },
+  },
+  {
+    facts: 'storage',
+    kind: 'VolumeAttributesClass',
+    resource: 'volumeattributesclasses',
+    scope: 'Cluster',
+    versions: ['v1beta1', 'v1alpha1'],
+    shortNames: ['vac'],
+    members: { driverName: driver, parameters: { a: 'b' } },
+  },
+  {
+    facts: 'storagemigration',
+    kind: 'StorageVersionMigration',
+    resource: 'storageversionmigrations',
+    scope: 'Cluster',
+    versions: ['v1alpha1'],
+    hasStatus: true,
+    spec: { resource: { group: 'apps', version: 'v1', resource: 'deployments' } },
+  },
+];
+
+/** The kinds of that table. */
+export function previewKinds(dialect: Dialect): readonly ResourceDef[] {
+  return previews.map((preview) => kindOf(dialect, preview));
+}
+
+function kindOf(dialect: Dialect, preview: Preview): ResourceDef {
+  const { facts, kind, resource, scope, hasStatus = false } = preview;
+  const columns = [nameColumn, ageColumn];
+  const versions = preview.versions.map((one) =>
+    typeof one === 'string' ? { version: one, columns } : { columns, ...one },
+  );
+  const def = defineKind({
+    dialect,
+    facts,
+    kind,
+    resource,
+    scope,
+    ...(preview.shortNames === undefined ? {} : { shortNames: preview.shortNames }),
+    versions,
+    strategy: {
+      validateName: facts === 'networking' ? pathSegment : dnsSubdomain,
+      hasStatus,
+    },
+  });
+  const example = (): JsonObject => ({
+    apiVersion: def.storage.apiVersion,
+    kind,
+    metadata: {
+      name: preview.name ?? 'example',
+      ...(scope === 'Namespaced' ? { namespace: 'default' } : {}),
+    },
+    ...(preview.spec === undefined ? {} : { spec: structuredClone(preview.spec) }),
+    ...preview.members,
+  });
+  return { ...def, example };
+}

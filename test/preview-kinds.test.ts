@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { dialectOf } from '../src/dialect.ts';
+import { previewKinds } from '../src/kinds/older/preview-kinds.ts';
+import { freshNamespace, type Loose, startTestServer, type TestServer } from './harness.ts';
+
+const kinds = previewKinds(dialectOf('svc'));
+const versions = kinds.flatMap((def) =>
+  def.versions.map(({ version }) => [`${def.group}/${version}`, def.kind, def] as const),
+);
+
+let server: TestServer;
+let plain: TestServer;
+let namespace: string;
+beforeAll(async () => {
+  server = await startTestServer({ runtimeConfig: new Map([['api/all', true]]) });
+  plain = await startTestServer();
+  namespace = await freshNamespace(server);
+});
+afterAll(() => Promise.all([server.stop(), plain.stop()]));
+
+test.each(versions)('VER-1: %s %s is there when it is switched on', async (apiVersion, _, def) => {
+  const within = def.scope === 'Namespaced' ? `/namespaces/${namespace}` : '';
+  const collection = (of: string) => `/apis/${of}${within}/${def.resource}`;
+  const stored = def.storage.apiVersion;
+  const example = def.example?.() as Loose;
+  if (within !== '') example.metadata.namespace = namespace;
+  const made = await server.post(collection(stored), example);
+  expect(made.status, made.text).toBe(201);
+  expect(made.body).toMatchObject(example);
+  const path = `${collection(apiVersion)}/${example.metadata.name}`;
+  const read = await server.get(path);
+  expect(read.status).toBe(200);
+  expect(read.body).toMatchObject({ apiVersion, kind: def.kind });
+  const labels = { seen: 'yes' };
+  const changed = { ...read.body, metadata: { ...read.body.metadata, labels } };
+  const put = await server.put(path, changed);
+  expect(put.status, put.text).toBe(200);
+  const again = (await server.get(`${collection(stored)}/${example.metadata.name}`)).body;
+  expect(again.metadata.labels).toEqual(labels);
+  expect(again).toMatchObject({ ...example, metadata: { name: example.metadata.name } });
+  const wrong = { ...example, metadata: { ...example.metadata, name: 7 } };
+  expect((await server.post(collection(stored), wrong)).status).toBe(400);
+  const removal = await server.remove(path);
+  expect(removal.status, removal.text).toBe(200);
+});
+
+test.each(versions)('VER-1: %s %s is off by default', async (apiVersion, _, def) => {
+  const answer = await plain.get(`/apis/${apiVersion}/${def.resource}`);
+  expect(answer.status).toBe(404);
+});
+
+test('VER-1: beta versions of admission policies show what the stable one holds', async () => {
+  const group = 'admissionregistration.svc.io';
+  const resource = 'validatingadmissionpolicies';
+  const spec = {
+    matchConstraints: {
+      resourceRules: [
+        { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], operations: ['CREATE'] },
+      ],
+    },
+    validations: [{ expression: 'true' }],
+  };
+  const made = await server.post(`/apis/${group}/v1beta1/${resource}`, {
+    apiVersion: `${group}/v1beta1`,
+    kind: 'ValidatingAdmissionPolicy',
+    metadata: { name: 'a' },
+    spec,
+  });
+  expect(made.status, made.text).toBe(201);
+  expect(made.warnings).toEqual([
+    `${group}/v1beta1 ValidatingAdmissionPolicy is deprecated in v1.31+, unavailable in v1.34+`,
+  ]);
+  expect((await server.get(`/apis/${group}/v1/${resource}/a`)).body).toMatchObject({
+    apiVersion: `${group}/v1`,
+    spec,
+  });
+  expect((await server.get(`/apis/${group}/v1alpha1/${resource}/a`)).status).toBe(404);
+});
