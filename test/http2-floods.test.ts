@@ -176,6 +176,23 @@ describe('what proper use earns', () => {
     }
   });
 
+  test('bodies on their way when their request is refused cost nothing', async () => {
+    const client = await start((exchange) =>
+      exchange.send({ status: 429, headers: {}, body: Buffer.from('later') }),
+    );
+    const post = [[':method', 'POST'], ...getFields.slice(1)] as const;
+    for (let round = 0; round < 20; round += 1) {
+      const first = 1000 * round + 1;
+      client.send(times(500, (index) => headers(first + 2 * index, post, flags.endHeaders)));
+      await client.of(type.reset, first + 998);
+      client.send(
+        times(1500, (index) => frame(type.data, 0, first + 2 * (index % 500), 'a part of it')),
+      );
+      await client.ping();
+    }
+    expect(client.received.some((one) => one.type === type.goAway)).toBe(false);
+  });
+
   test('time gives back what was spent', async () => {
     const clock = new FakeClock();
     const client = await start(answer, { clock });

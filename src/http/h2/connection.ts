@@ -347,13 +347,13 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     if (endsStream) this.#endBody(stream);
   }
 
+  /** What was sent before the client heard of our reset, or of one long past, is let pass. */
   #takeLateData(id: number): void {
     const how = this.#closedStreams.endingOf(id);
     if (how === ending.finished) {
       throw new ConnectionError(errorCode.streamClosed, 'DATA of a stream that has ended');
     }
-    this.#guard.idleFrame();
-    if (how !== ending.resetByUs) this.#refuse(id, errorCode.streamClosed);
+    if (how === ending.resetByClient) this.#refuse(id, errorCode.streamClosed);
   }
 
   #endBody(stream: Http2Stream): void {
