@@ -162,7 +162,7 @@ test('ADM-1: DenyServiceExternalIPs refuses new outside addresses', async () => 
   });
 });
 
-test('ADM-1: OwnerReferencesPermissionEnforcement asks who may delete, and hold up owners', async () => {
+test('ADM-1: OwnerReferencesPermissionEnforcement asks who may delete and hold up', async () => {
   const server = await startWithUsers([{ name: 'writer' }, { name: 'owner' }], {
     admission: { disabled, enabled: ['OwnerReferencesPermissionEnforcement'] },
   });

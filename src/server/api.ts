@@ -69,28 +69,10 @@ export function createApi(options: {
   });
   const closed = new Set<string>();
   const authorization = createAuthorizationSlot();
-  const escalation = authorization;
   const quotaLedger = new QuotaLedger(config.clock);
-  const registry = createRegistry({
-    config,
-    dialect,
-    store,
-    catalogue,
-    closed,
-    escalation,
-    quotaLedger,
-  });
-  const customKinds = startCustomKinds({
-    definitions: definitionsDef(catalogue, dialect),
-    catalogue,
-    caches: registry.caches,
-    inside: createInside({ registry, controller: 'customresourcedefinition-controller' }),
-    clock: config.clock,
-    logger: config.logger,
-    deps: customKindDeps(dialect, { compileRules }),
-    cleanupFinalizer: cleanupFinalizerName(dialect),
-    terminating: closed,
-  });
+  const wired = { config, dialect, store, catalogue, closed, quotaLedger };
+  const registry = createRegistry({ ...wired, escalation: authorization });
+  const customKinds = followDefinitions({ ...wired, registry });
   const { caches } = registry;
   const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
   const shutdown = createShutdownSignal();
@@ -133,6 +115,28 @@ export function createApi(options: {
       registry.caches.close();
     },
   };
+}
+
+/** Serves the custom kinds that definitions declare; `closed` gets those that are going. */
+function followDefinitions(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly closed: Set<string>;
+  readonly registry: Registry;
+}): ReturnType<typeof startCustomKinds> {
+  const { config, dialect, catalogue, registry } = options;
+  return startCustomKinds({
+    definitions: definitionsDef(catalogue, dialect),
+    catalogue,
+    caches: registry.caches,
+    inside: createInside({ registry, controller: 'customresourcedefinition-controller' }),
+    clock: config.clock,
+    logger: config.logger,
+    deps: customKindDeps(dialect, { compileRules }),
+    cleanupFinalizer: cleanupFinalizerName(dialect),
+    terminating: options.closed,
+  });
 }
 
 function createRegistry(options: {
