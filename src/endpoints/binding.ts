@@ -2,21 +2,42 @@ import { isObject, type JsonObject } from '../base/json.ts';
 import { type FieldError, notSupported, required } from '../meta/field-error.ts';
 import { badRequest, conflict, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
-import { preconditionFailed } from '../registry/object-meta.ts';
+import { checkPathAgreement, preconditionFailed } from '../registry/object-meta.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import { updateObject } from '../registry/update.ts';
+import { parseCreateOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
+import { decodeBody, decodeObject } from './decode-object.ts';
 import { sendValue } from './respond.ts';
-import { virtualRequest } from './virtual-body.ts';
+import { type VirtualRequest, virtualRequest } from './virtual-body.ts';
 import { writeContext } from './write-context.ts';
 
 /** POST to `binding`: gives a Pod the node it is to run on, once (API-6). */
 export async function bindingEndpoint(call: ApiCall): Promise<void> {
-  const { context, target } = call;
-  const { object, options } = await virtualRequest(call, 'core.v1.Binding');
-  if (object.metadata.name !== target.name) {
+  const request = await virtualRequest(call, 'core.v1.Binding');
+  if (request.object.metadata.name !== call.target.name) {
     throw badRequest('name in URL does not match name in Binding object');
   }
+  await bind(call, request);
+}
+
+/** POST to `bindings`: the same, where the object alone says which Pod it is about. */
+export async function bindingsEndpoint(call: ApiCall): Promise<void> {
+  const { context, info, target } = call;
+  const options = parseCreateOptions(info.query, context.dialect);
+  const body = await decodeBody(call);
+  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  checkPathAgreement(target, object);
+  const def = context.catalogue.snapshot().builtin('', 'pods');
+  const [version] = def?.versions ?? [];
+  if (def === undefined || version === undefined) throw new Error('the catalogue has no pods');
+  const name = object.metadata.name ?? '';
+  const pod = { def, version, namespace: target.namespace, name, subresource: 'binding' };
+  await bind({ ...call, target: pod }, { object, options });
+}
+
+async function bind(call: ApiCall, { object, options }: VirtualRequest): Promise<void> {
+  const { context, target } = call;
   const node = nodeOf(object);
   await updateObject(context.registry, {
     target: { ...target, subresource: 'binding' },

@@ -9,7 +9,7 @@ import {
   parseUpdateOptions,
 } from '../request/options.ts';
 import type { RequestInfo } from '../request/request-info.ts';
-import { bindingEndpoint } from './binding.ts';
+import { bindingEndpoint, bindingsEndpoint } from './binding.ts';
 import type { ApiCall } from './call.ts';
 import { createEndpoint } from './create.ts';
 import { decodeOptionsBody } from './decode-object.ts';
@@ -87,7 +87,8 @@ export function verbEndpoint(
   if (!fitsPlace(info, def)) return undefined;
   const allowed: readonly string[] = def.verbs;
   if (!allowed.includes(verb)) return undefined;
-  return def.isVirtual === true ? review : endpoints[verb];
+  if (def.isVirtual !== true) return endpoints[verb];
+  return def.kind === 'Binding' ? bindingsEndpoint : review;
 }
 
 /** Collections are listed, watched, added to and emptied; the rest is done to one object. */

@@ -27,6 +27,7 @@ import { cronJob } from './batch/cron-job.ts';
 import { job } from './batch/job.ts';
 import { certificateSigningRequest } from './certificates/certificate-signing-request.ts';
 import { lease } from './coordination/lease.ts';
+import { binding } from './core/binding.ts';
 import { componentStatus } from './core/component-status.ts';
 import { configMap } from './core/config-map.ts';
 import { endpoints } from './core/endpoints.ts';
@@ -66,6 +67,7 @@ import { volumeAttachment } from './storage/volume-attachment.ts';
 const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
   customResourceDefinition,
   apiService,
+  binding,
   componentStatus,
   configMap,
   endpoints,
