@@ -178,6 +178,19 @@ describe('ADM-1: an account that keeps pods to its Secrets', () => {
     );
   });
 
+  test('ADM-1: the annotation is on its way out, which is said when it is set', async () => {
+    const annotation = 'svc.io/enforce-mountable-secrets';
+    const path = core('serviceaccounts');
+    await mustCreate(server, path, account('warned'));
+    const set = { metadata: { annotations: { [annotation]: 'true' } } };
+    const first = await server.patch(`${path}/warned`, set, 'merge');
+    expect(first.warnings).toEqual([
+      `metadata.annotations[${annotation}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets`,
+    ]);
+    const label = { metadata: { labels: { a: 'b' } } };
+    expect((await server.patch(`${path}/warned`, label, 'merge')).warnings).toEqual([]);
+  });
+
   test('ADM-1: what it lists is allowed', async () => {
     await created(
       pod('good', {

@@ -15,8 +15,12 @@ function keepNamesOnly(object: ServiceAccount): void {
   object.secrets = object.secrets.map(({ name }) => (name === undefined ? {} : { name }));
 }
 
+const isAnnotated = (object: ApiObject | undefined, key: string) =>
+  Object.hasOwn(object?.metadata.annotations ?? {}, key);
+
 /** ServiceAccount: an identity for processes; `token` issues credentials for it. */
 export function serviceAccount(dialect: Dialect): ResourceDef {
+  const enforcing = dialect.label('enforce-mountable-secrets');
   const secretsColumn = column('Secrets', (object) => listAt(object, 'secrets').length, {
     description: 'Number of secrets listed.',
   });
@@ -40,6 +44,12 @@ export function serviceAccount(dialect: Dialect): ResourceDef {
       prepareForCreate: (_, object) => keepNamesOnly(object as ServiceAccount),
       prepareForUpdate: (_, object) => keepNamesOnly(object as ServiceAccount),
       deleteAnswers: 'object',
+      warnings: (object, old) =>
+        isAnnotated(object, enforcing) && !isAnnotated(old, enforcing)
+          ? [
+              `metadata.annotations[${enforcing}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets`,
+            ]
+          : [],
     },
     example: () => ({
       apiVersion: 'v1',
