@@ -76,24 +76,8 @@ export function createApi(options: {
   const { caches } = registry;
   const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
   const shutdown = createShutdownSignal();
-  const endpoints: EndpointContext = {
-    registry,
-    catalogue,
-    dialect,
-    clock: config.clock,
-    logger: config.logger,
-    limits: config.limits,
-    compressResponses: config.compressResponses,
-    metrics: metrics.requests(catalogue.snapshot),
-    encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
-    address: addressOf(config),
-    version: versionDocument(),
-    reviews: authorization,
-    tokens: tokens.issuer,
-    onShutdown: shutdown.subscribe,
-    plainPath: (path, query) => metrics.answer(path) ?? health.answer(path, query),
-    authorize: async (user, info, verb) => authorization.authorize(attributesOf(info, user, verb)),
-  };
+  const parts = { catalogue, registry, authorization, tokens, shutdown };
+  const endpoints = createEndpoints({ config, dialect, health, metrics, ...parts });
   return {
     catalogue,
     registry,
@@ -114,6 +98,38 @@ export function createApi(options: {
       await customKinds.close();
       registry.caches.close();
     },
+  };
+}
+
+function createEndpoints(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  readonly catalogue: Catalogue;
+  readonly registry: Registry;
+  readonly authorization: AuthorizationSlot;
+  readonly tokens: ReturnType<typeof createServiceAccountTokens>;
+  readonly shutdown: ReturnType<typeof createShutdownSignal>;
+}): EndpointContext {
+  const { config, dialect, health, metrics, catalogue, authorization } = options;
+  return {
+    registry: options.registry,
+    catalogue,
+    dialect,
+    clock: config.clock,
+    logger: config.logger,
+    limits: config.limits,
+    compressResponses: config.compressResponses,
+    metrics: metrics.requests(catalogue.snapshot),
+    encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
+    address: addressOf(config),
+    version: versionDocument(),
+    reviews: authorization,
+    tokens: options.tokens.issuer,
+    onShutdown: options.shutdown.subscribe,
+    plainPath: (path, query) => metrics.answer(path) ?? health.answer(path, query),
+    authorize: async (user, info, verb) => authorization.authorize(attributesOf(info, user, verb)),
   };
 }
 
