@@ -133,20 +133,26 @@ function http1Timeouts(limits: HttpLimits): {
   };
 }
 
+/**
+ * Answers go out at once; a client that vanished without a word, its watches still open, is found
+ * out by the host after upstream's three minutes of silence.
+ */
+const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 180_000 } as const;
+
 function plainServer(limits: HttpLimits): Server {
-  const options = { maxHeaderSize: limits.headerBytesMax, noDelay: true, ...http1Timeouts(limits) };
-  return createServer(options);
+  const maxHeaderSize = limits.headerBytesMax;
+  return createServer({ ...socketOptions, ...http1Timeouts(limits), maxHeaderSize });
 }
 
 function secureServer(tls: ServingTls, limits: HttpLimits): SecureServer {
   return createSecureServer({
     ...secureContext(tls),
+    ...socketOptions,
     ...http1Timeouts(limits),
     ALPNProtocols: ['h2', 'http/1.1'],
     requestCert: true,
     rejectUnauthorized: false,
     handshakeTimeout: limits.tlsHandshakeTimeoutMs,
-    noDelay: true,
     maxHeaderSize: limits.headerBytesMax,
   });
 }

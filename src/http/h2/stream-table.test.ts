@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { RequestHead } from './request-head.ts';
+import { Http2Stream, type StreamHost } from './stream.ts';
+import { StreamTable } from './stream-table.ts';
+
+const host: StreamHost = {
+  wake: () => {},
+  sendHead: () => {},
+  sendContinue: () => {},
+  reset: () => {},
+  consumed: () => {},
+};
+
+function streamOf(id: number): Http2Stream {
+  const head = new RequestHead(100);
+  const windows = { sendWindow: 0, receiveWindowBytes: 0 };
+  return new Http2Stream({ id, head, host, remoteEnded: true, ...windows });
+}
+
+test('holds what a map would, as streams open and close out of order', () => {
+  const table = new StreamTable();
+  const map = new Map<number, Http2Stream>();
+  let next = 1;
+  for (let round = 0; round < 5000; round += 1) {
+    // The number of open streams swells and falls, a few staying open throughout.
+    const opens = Math.sin(round / 300) > 0 ? round % 3 !== 0 : round % 3 === 0;
+    if (opens) {
+      const stream = streamOf(next);
+      next += 2 * (1 + (round % 5));
+      table.add(stream);
+      map.set(stream.id, stream);
+    } else {
+      const ids = [...map.keys()];
+      const stream = map.get(ids[(round * 7) % (ids.length + 1)] ?? -1);
+      if (stream === undefined) continue;
+      table.delete(stream);
+      table.delete(stream);
+      map.delete(stream.id);
+      expect(table.get(stream.id)).toBe(undefined);
+    }
+    expect(table.size).toBe(map.size);
+    for (const id of [1, next - 2, (round * 2) % next]) expect(table.get(id)).toBe(map.get(id));
+  }
+  expect(new Set(table.all())).toEqual(new Set(map.values()));
+});
