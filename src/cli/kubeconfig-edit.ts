@@ -48,14 +48,16 @@ export async function changeFile(
   // A link stays one: what it points to is written.
   const target = statSync(file, { throwIfNoEntry: false }) ? realpathSync(file) : file;
   const lock = `${target}.lock`;
+  const partial = `${target}.${process.pid}.partial`;
   takeLock(lock);
   try {
     const document = (await readKubeconfigFile(target)) ?? emptyDocument();
     change(document);
-    const partial = `${target}.${process.pid}.partial`;
     writeFileSync(partial, toYaml(document), { mode: 0o600 });
     renameSync(partial, target);
   } finally {
+    // What was not renamed holds secrets that nobody would look for.
+    rmSync(partial, { force: true });
     rmSync(lock, { force: true });
   }
 }

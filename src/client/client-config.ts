@@ -23,5 +23,7 @@ export interface ClientConfig {
   readonly impersonate?: Impersonation | undefined;
   readonly insecureSkipTlsVerify?: boolean | undefined;
   readonly tlsServerName?: string | undefined;
+  /** An http or https proxy, asked with CONNECT for every connection; may hold a user's name. */
+  readonly proxyUrl?: string | undefined;
   readonly userAgent?: string | undefined;
 }

@@ -1,7 +1,10 @@
 import http from 'node:http';
 import https from 'node:https';
+import { isIP } from 'node:net';
+import { checkServerIdentity } from 'node:tls';
 import type { ClientConfig } from './client-config.ts';
 import type { Credential } from './credential.ts';
+import { SecureTunnelAgent, TunnelAgent } from './tunnel.ts';
 
 /** The kept-alive connections of a client, all under one client certificate at a time. */
 export interface Connections {
@@ -13,7 +16,10 @@ export interface Connections {
 /** Makes the connections' keeper; opens none. */
 export function createConnections(config: ClientConfig, secure: boolean): Connections {
   if (!secure) {
-    const agent = new http.Agent({ keepAlive: true });
+    const agent =
+      config.proxyUrl === undefined
+        ? new http.Agent({ keepAlive: true })
+        : new TunnelAgent(config.proxyUrl);
     return { agentFor: () => agent, close: () => agent.destroy() };
   }
   const fixed = { certificatePem: config.certificatePem, keyPem: config.keyPem };
@@ -30,7 +36,7 @@ export function createConnections(config: ClientConfig, secure: boolean): Connec
       // A connection keeps the certificate it began with, so another one needs a new handshake.
       if (wanted.certificatePem !== shown.certificatePem || wanted.keyPem !== shown.keyPem) drop();
       shown = wanted;
-      agent ??= new https.Agent({ keepAlive: true, ...tlsOptions(config, wanted) });
+      agent ??= secureAgent(config, wanted);
       return agent;
     },
     close() {
@@ -40,12 +46,25 @@ export function createConnections(config: ClientConfig, secure: boolean): Connec
   };
 }
 
+function secureAgent(config: ClientConfig, shown: Credential): https.Agent {
+  const options = { keepAlive: true, ...tlsOptions(config, shown) };
+  return config.proxyUrl === undefined
+    ? new https.Agent(options)
+    : new SecureTunnelAgent(config.proxyUrl, options);
+}
+
 function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions {
   return {
     ...(config.caPem === undefined ? {} : { ca: config.caPem }),
     ...(shown.certificatePem === undefined ? {} : { cert: shown.certificatePem }),
     ...(shown.keyPem === undefined ? {} : { key: shown.keyPem }),
-    ...(config.tlsServerName === undefined ? {} : { servername: config.tlsServerName }),
+    ...(config.tlsServerName === undefined ? {} : nameToCheck(config.tlsServerName)),
     ...(config.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
   };
+}
+
+/** An address cannot be asked for in the handshake, only compared with the certificate. */
+function nameToCheck(name: string): https.AgentOptions {
+  if (isIP(name) === 0) return { servername: name };
+  return { checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate) };
 }

@@ -215,8 +215,10 @@ describe('what a context leads to', () => {
     await expect(resolve({ cluster: both })).rejects.toThrow(
       'specifying a root certificates file with the insecure flag is not allowed',
     );
-    await expect(resolve({ cluster: { 'proxy-url': 'http://x' } })).rejects.toThrow(
-      'proxy-url is not supported',
+    const proxied = (await resolve({ cluster: { 'proxy-url': 'http://x' } })).client;
+    expect(proxied.proxyUrl).toBe('http://x');
+    await expect(resolve({ cluster: { 'proxy-url': 'socks5://x' } })).rejects.toThrow(
+      'a proxy-url of socks5 is not supported, only of http and https',
     );
     await expect(resolve({ cluster: { server: 'https://' } })).rejects.toThrow('is not an http');
   });

@@ -166,8 +166,9 @@ function withUserFlags(body: JsonObject, overrides: KubeconfigOverrides): JsonOb
 function clusterConfig(cluster: JsonObject): ClientConfig {
   const server = textMember(cluster, 'server') ?? defaultServer;
   const insecure = cluster['insecure-skip-tls-verify'] === true;
-  if (textMember(cluster, 'proxy-url') !== undefined) {
-    throw new KubeconfigError('proxy-url is not supported: this client reaches servers directly');
+  const proxyUrl = textMember(cluster, 'proxy-url');
+  if (proxyUrl?.startsWith('socks5:')) {
+    throw new KubeconfigError('a proxy-url of socks5 is not supported, only of http and https');
   }
   const caPem = dataOrFile(cluster, 'certificate-authority');
   if (insecure && caPem !== undefined) {
@@ -180,6 +181,7 @@ function clusterConfig(cluster: JsonObject): ClientConfig {
     caPem,
     insecureSkipTlsVerify: insecure,
     tlsServerName: textMember(cluster, 'tls-server-name'),
+    proxyUrl,
   };
 }
 
@@ -226,6 +228,7 @@ function pluginOf(user: JsonObject, around: UserSurroundings): CredentialSource 
         tlsServerName: reached.tlsServerName,
         insecureSkipTlsVerify: reached.insecureSkipTlsVerify,
         caPem: reached.caPem,
+        proxyUrl: reached.proxyUrl,
         disableCompression: cluster['disable-compression'] === true,
         config: pluginExtension(cluster),
       },

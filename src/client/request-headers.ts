@@ -16,7 +16,7 @@ export function requestHeaders(options: {
   for (const [name, value] of Object.entries(own ?? {})) {
     headers[name] = typeof value === 'string' ? value : [...value];
   }
-  if (config.userAgent !== undefined) headers['user-agent'] = config.userAgent;
+  if (config.userAgent !== undefined) headers['user-agent'] ??= config.userAgent;
   const token = config.token?.() || credential?.token;
   if (hasAuthorization(own)) {
     // Whoever sends it has said who asks.
