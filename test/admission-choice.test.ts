@@ -145,6 +145,36 @@ test('ADM-1: PodNodeSelector gives pods the selector of their namespace', async 
   });
 });
 
+test('ADM-1: PodTolerationRestriction gives what a namespace names and allows', async () => {
+  await within({ only: true, enabled: ['PodTolerationRestriction'] }, async (server) => {
+    const own = { key: 'own', operator: 'Exists', effect: 'NoSchedule' };
+    const annotations = {
+      'scheduler.alpha.svc.io/defaultTolerations': JSON.stringify([own]),
+      'scheduler.alpha.svc.io/tolerationsWhitelist': JSON.stringify([
+        own,
+        { key: 'node.svc.io/memory-pressure', operator: 'Exists' },
+      ]),
+    };
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 't', annotations } };
+    await mustCreate(server, '/api/v1/namespaces', namespace);
+    const path = '/api/v1/namespaces/t/pods';
+    expect((await server.post(path, pod('p'))).body.spec.tolerations).toEqual([own]);
+    const resources = { requests: { cpu: '1' } };
+    const asking = { containers: [{ name: 'main', image: 'x', resources }] };
+    const { tolerations } = (await server.post(path, pod('asks', asking))).body.spec;
+    expect(tolerations.map((one: Loose) => one.key)).toEqual([
+      'own',
+      'node.svc.io/memory-pressure',
+    ]);
+    const strange = [{ key: 'other', operator: 'Exists' }];
+    const answer = await server.post(path, pod('q', { tolerations: strange }));
+    expect(answer.status).toBe(500);
+    expect(answer.body.message).toBe(
+      'pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist',
+    );
+  });
+});
+
 test('ADM-1: DenyServiceExternalIPs refuses new outside addresses', async () => {
   await within({ disabled, enabled: ['DenyServiceExternalIPs'] }, async (server, core) => {
     const service = (externalIPs: string[]) => ({

@@ -123,7 +123,13 @@ const plugins: readonly PluginEntry[] = [
     load: async (tools) =>
       (await import('./default-toleration-seconds.ts')).defaultTolerationSeconds(tools),
   },
-  { name: 'PodTolerationRestriction', byDefault: 'off' },
+  {
+    name: 'PodTolerationRestriction',
+    byDefault: 'off',
+    on: ['pods'],
+    load: async (tools) =>
+      (await import('./pod-toleration-restriction.ts')).podTolerationRestriction(tools),
+  },
   { name: 'EventRateLimit', byDefault: 'off' },
   {
     name: 'ExtendedResourceToleration',

@@ -42,7 +42,7 @@ export function mergeTolerations(
 }
 
 /** Whether a toleration bears with all that another bears with. */
-function includes(wider: JsonObject, one: JsonObject): boolean {
+export function includes(wider: JsonObject, one: JsonObject): boolean {
   if (jsonEqual(wider, one)) return true;
   const [key, effect, operator] = ['key', 'effect', 'operator'].map((name) => textAt(wider, name));
   if (textAt(one, 'key') !== key && (key !== '' || operator !== 'Exists')) return false;
