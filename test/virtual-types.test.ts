@@ -138,7 +138,8 @@ describe('eviction', () => {
   test('API-6: an Eviction that its budget forbids is 429 and changes nothing', async () => {
     const at = await makeAccount();
     await makePod(at, { app: 'a' });
-    await server.patch(`${at}/pods/p/status`, { status: { phase: 'Running' } }, 'merge');
+    const running = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
+    await server.patch(`${at}/pods/p/status`, { status: running }, 'merge');
     const namespace = at.split('/').at(-1);
     const budgets = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;
     const spec = { minAvailable: 1, selector: { matchLabels: { app: 'a' } } };

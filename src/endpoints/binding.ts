@@ -3,13 +3,13 @@ import { type FieldError, notSupported, required } from '../meta/field-error.ts'
 import { badRequest, conflict, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { checkPathAgreement, preconditionFailed } from '../registry/object-meta.ts';
-import { groupResourceOf } from '../registry/registry.ts';
+import { groupResourceOf, unasked } from '../registry/registry.ts';
 import { updateObject } from '../registry/update.ts';
 import { parseCreateOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { decodeBody, decodeObject } from './decode-object.ts';
 import { sendValue } from './respond.ts';
-import { type VirtualRequest, virtualRequest } from './virtual-body.ts';
+import { admitVirtual, type VirtualRequest, virtualRequest } from './virtual-body.ts';
 import { writeContext } from './write-context.ts';
 
 /** POST to `binding`: gives a Pod the node it is to run on, once (API-6). */
@@ -18,7 +18,7 @@ export async function bindingEndpoint(call: ApiCall): Promise<void> {
   if (request.object.metadata.name !== call.target.name) {
     throw badRequest('name in URL does not match name in Binding object');
   }
-  await bind(call, request);
+  await bind(call, request, call);
 }
 
 /** POST to `bindings`: the same, where the object alone says which Pod it is about. */
@@ -33,17 +33,23 @@ export async function bindingsEndpoint(call: ApiCall): Promise<void> {
   if (def === undefined || version === undefined) throw new Error('the catalogue has no pods');
   const name = object.metadata.name ?? '';
   const pod = { def, version, namespace: target.namespace, name, subresource: 'binding' };
-  await bind({ ...call, target: pod }, { object, options });
+  await bind({ ...call, target: pod }, { object, options }, call);
 }
 
-async function bind(call: ApiCall, { object, options }: VirtualRequest): Promise<void> {
+/** @param asked the call as it came, which admission judges */
+async function bind(
+  call: ApiCall,
+  { object, options }: VirtualRequest,
+  asked: ApiCall,
+): Promise<void> {
   const { context, target } = call;
   const node = nodeOf(object);
-  await updateObject(context.registry, {
+  await admitVirtual(asked, { object, options });
+  await updateObject(unasked(context.registry), {
     target: { ...target, subresource: 'binding' },
     context: writeContext(call, options),
     transform: (current) => bound(call, current as ApiObject, { binding: object, node }),
-    record: true,
+    record: false,
     onAbsent: 'refuse',
   });
   const value: JsonObject = {

@@ -1,21 +1,36 @@
 import { isObject, type JsonObject } from '../base/json.ts';
-import type { ResourceDef } from '../catalogue/resource-def.ts';
-import { type LabelSelector, selects } from '../meta/label-selector.ts';
-import { badRequest, internalError, notFound, StatusError } from '../meta/status.ts';
+import { textAt } from '../kinds/cells.ts';
+import { objectsAt } from '../kinds/fill.ts';
+import { badRequest, conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
-import type { Target } from '../registry/contract.ts';
-import { deleteObject } from '../registry/delete.ts';
+import type { ApiObject } from '../meta/types.ts';
+import type { DeleteRequestOptions, WriteContext } from '../registry/contract.ts';
+import { checkPreconditions, deleteObject } from '../registry/delete.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
-import { groupResourceOf } from '../registry/registry.ts';
+import { groupResourceOf, unasked } from '../registry/registry.ts';
 import { updateObject } from '../registry/update.ts';
 import { parseDeleteOptions } from '../request/options.ts';
+import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
+import {
+  budgetOf,
+  disturbsNobody,
+  isEnding,
+  isUncounted,
+  stillProcessed,
+  takeDisruption,
+} from './disruption.ts';
 import { sendValue } from './respond.ts';
 import { admitVirtual, virtualRequest } from './virtual-body.ts';
 import { writeContext } from './write-context.ts';
 
-/** Seconds a client waits before it asks again while a budget forbids the eviction. */
-const retrySeconds = 10;
+/** How often a pod that changed meanwhile is looked at anew. */
+const attemptsMax = 20;
+
+interface Removal {
+  readonly options: DeleteRequestOptions;
+  readonly write: WriteContext;
+}
 
 /**
  * POST to `eviction`: deletes a Pod if its disruption budget allows it, 429 if not now (API-6). The
@@ -24,21 +39,14 @@ const retrySeconds = 10;
 export async function evictionEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
   const { object, options } = await virtualRequest(call, 'policy.v1.Eviction');
-  checkName(call, object.metadata.name);
-  const pods = context.registry.caches.of(target.def);
-  const entry = await pods.get(objectKey(target.namespace, target.name), undefined);
-  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  const pod = decodeEntry(entry);
-  await admitVirtual(call, { object, options });
+  if (object.metadata.name !== target.name) {
+    throw badRequest('name in URL does not match name in Eviction object');
+  }
   const given = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
   const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, given);
   const write = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
-  if (isDisruptive(pod)) await takeDisruption(call, { labels: entry.index.labels, write });
-  await deleteObject(context.registry, {
-    target: { ...target, subresource: '' },
-    context: write,
-    options: removal,
-  });
+  await admitVirtual(call, { object, options });
+  await evict(call, { options: removal, write });
   const value: JsonObject = {
     kind: 'Status',
     apiVersion: 'v1',
@@ -49,112 +57,105 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
   await sendValue(call, { status: 201, value });
 }
 
-function checkName(call: ApiCall, given: string | undefined): void {
-  if (given === call.target.name) return;
-  throw badRequest('name in URL does not match name in Eviction object');
-}
-
-/** Evicting what runs nowhere, or goes anyway, disrupts nobody. */
-function isDisruptive(pod: JsonObject): boolean {
-  const phase = isObject(pod.status) ? pod.status.phase : undefined;
-  const metadata = isObject(pod.metadata) ? pod.metadata : {};
-  return (
-    metadata.deletionTimestamp === undefined &&
-    phase !== 'Succeeded' &&
-    phase !== 'Failed' &&
-    phase !== 'Pending'
-  );
-}
-
-interface Disruption {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly write: ReturnType<typeof writeContext>;
-}
-
-/** Counts the eviction against the one budget that selects the pod. */
-async function takeDisruption(call: ApiCall, { labels, write }: Disruption): Promise<void> {
-  const { context, target } = call;
-  const def = context.catalogue.snapshot().builtin('policy', 'poddisruptionbudgets');
-  const version = def?.versions[0];
-  if (def === undefined || version === undefined) return;
-  const names = await selectingBudgets(call, { def, labels });
-  const [name] = names;
-  if (name === undefined) return;
-  if (names.length > 1) {
-    throw internalError(
-      'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
-    );
+async function evict(call: ApiCall, removal: Removal): Promise<void> {
+  const isPinned = removal.options.preconditions?.resourceVersion !== undefined;
+  for (let attempt = 1; ; attempt += 1) {
+    const entry = await readPod(call);
+    const pod = decodeEntry(entry);
+    if (!disturbsNobody(pod)) return evictCounted(call, removal, entry);
+    try {
+      // What is pending may become ready: then its budget has a say.
+      return await remove(call, isEnding(pod) ? removal : pinned(removal, entry), entry);
+    } catch (error) {
+      if (!isConflict(error) || isPinned || attempt >= attemptsMax) throw error;
+    }
   }
-  const { namespace } = target;
-  const budget: Target = { def, version, namespace, name, subresource: 'status' };
-  const evicted = target.name;
-  await updateObject(context.registry, {
-    target: budget,
+}
+
+async function evictCounted(call: ApiCall, removal: Removal, entry: Entry): Promise<void> {
+  const pod = decodeEntry(entry);
+  const budget = await budgetOf(call, pod);
+  if (budget === undefined) return remove(call, removal, entry);
+  const name = budget.metadata.name ?? '';
+  if (!isUncounted(budget, pod)) {
+    await takeDisruption(call, { budget: name, write: removal.write });
+    return remove(call, removal, entry);
+  }
+  try {
+    return await remove(call, pinned(removal, entry), entry);
+  } catch (error) {
+    const isTheirs = removal.options.preconditions?.resourceVersion !== undefined;
+    throw isConflict(error) && !isTheirs ? stillProcessed(name) : error;
+  }
+}
+
+const isConflict = (error: unknown) => error instanceof StatusError && error.reason === 'Conflict';
+
+async function readPod({ context, target }: ApiCall): Promise<Entry> {
+  const key = objectKey(target.namespace, target.name);
+  const entry = await context.registry.caches.of(target.def).get(key, undefined);
+  if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
+  return entry;
+}
+
+/** The removal of just what was looked at, unless the client has named a version itself. */
+function pinned(removal: Removal, { revision }: Entry): Removal {
+  const { preconditions } = removal.options;
+  if (preconditions?.resourceVersion !== undefined) return removal;
+  return withVersion(removal, revision);
+}
+
+function withVersion(removal: Removal, revision: number): Removal {
+  const resourceVersion = String(revision);
+  const preconditions = { ...removal.options.preconditions, resourceVersion };
+  return { ...removal, options: { ...removal.options, preconditions } };
+}
+
+/** Says in the pod's status why it goes, and deletes it. Admission has judged the Eviction. */
+async function remove(call: ApiCall, removal: Removal, entry: Entry): Promise<void> {
+  const registry = unasked(call.context.registry);
+  const { options, write } = removal;
+  const target = { ...call.target, subresource: '' };
+  checkPreconditions({ target, options }, entry);
+  const marked = write.dryRun ? undefined : await mark(call, removal);
+  const isPinned = options.preconditions?.resourceVersion !== undefined;
+  const last = isPinned && marked !== undefined ? withVersion(removal, marked.revision) : removal;
+  await deleteObject(registry, { target, context: write, options: last.options });
+}
+
+async function mark(call: ApiCall, { options, write }: Removal): Promise<Entry> {
+  const { context, target } = call;
+  const wanted = options.preconditions?.resourceVersion;
+  const { entry } = await updateObject(unasked(context.registry), {
+    target: { ...target, subresource: 'status' },
     context: write,
     transform: (current) => {
-      const object = current as NonNullable<typeof current>;
-      const now = formatTime(context.clock.now());
-      return { ...object, status: disrupted(object, { name, evicted, now }) };
+      const pod = current as ApiObject;
+      if (wanted !== undefined && wanted !== pod.metadata.resourceVersion) {
+        throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
+      }
+      return withDisruption(pod, formatTime(context.clock.now()));
     },
-    record: true,
+    record: false,
     onAbsent: 'refuse',
   });
+  return entry;
 }
 
-async function selectingBudgets(
-  call: ApiCall,
-  { def, labels }: { def: ResourceDef; labels: Disruption['labels'] },
-): Promise<readonly string[]> {
-  const list = await call.context.registry.caches.of(def).list({
-    namespace: call.target.namespace,
-    resourceVersion: undefined,
-    resourceVersionMatch: undefined,
-    limit: undefined,
-    continueToken: undefined,
-    filter: undefined,
-  });
-  const names: string[] = [];
-  for (const entry of list.entries()) {
-    const { spec } = decodeEntry(entry);
-    const selector = isObject(spec) ? spec.selector : undefined;
-    if (!isObject(selector)) continue;
-    if (selects(selector as LabelSelector, labels)) names.push(entry.index.name);
-  }
-  return names;
-}
-
-function disrupted(
-  budget: JsonObject,
-  eviction: { name: string; evicted: string; now: string },
-): JsonObject {
-  const status = isObject(budget.status) ? budget.status : {};
-  const metadata = isObject(budget.metadata) ? budget.metadata : {};
-  const { name } = eviction;
-  if (Number(status.observedGeneration ?? 0) < Number(metadata.generation ?? 0)) {
-    throw tooManyDisruptions(
-      `The disruption budget ${name} is still being processed by the server.`,
-    );
-  }
-  const allowed = Number(status.disruptionsAllowed ?? 0);
-  if (allowed <= 0) {
-    throw tooManyDisruptions(
-      `The disruption budget ${name} needs ${Number(status.desiredHealthy ?? 0)} healthy pods ` +
-        `and has ${Number(status.currentHealthy ?? 0)} currently`,
-    );
-  }
-  const before = isObject(status.disruptedPods) ? status.disruptedPods : {};
-  const disruptedPods = { ...before, [eviction.evicted]: eviction.now };
-  return { ...status, disruptionsAllowed: allowed - 1, disruptedPods };
-}
-
-function tooManyDisruptions(why: string): StatusError {
-  return new StatusError({
-    code: 429,
-    reason: 'TooManyRequests',
-    message: "Cannot evict pod as it would violate the pod's disruption budget.",
-    details: {
-      causes: [{ reason: 'DisruptionBudget', message: why }],
-      retryAfterSeconds: retrySeconds,
-    },
-  });
+function withDisruption(pod: ApiObject, now: string): ApiObject {
+  const type = 'DisruptionTarget';
+  const status = isObject(pod.status) ? pod.status : {};
+  const conditions = objectsAt(status, 'conditions');
+  const before = conditions.find((one) => textAt(one, 'type') === type);
+  const since = textAt(before, 'status') === 'True' ? before?.['lastTransitionTime'] : undefined;
+  const condition: JsonObject = {
+    type,
+    status: 'True',
+    lastTransitionTime: since ?? now,
+    reason: 'EvictionByEvictionAPI',
+    message: 'Eviction API: evicting',
+  };
+  const next = conditions.map((one) => (one === before ? condition : one));
+  if (before === undefined) next.push(condition);
+  return { ...pod, status: { ...status, conditions: next } };
 }

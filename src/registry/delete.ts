@@ -88,7 +88,10 @@ async function attemptDelete(
 }
 
 /** 409 when the object is not the one the client meant; upstream names the kind, not the resource. */
-function checkPreconditions(request: DeleteRequest, current: Entry): void {
+export function checkPreconditions(
+  request: Pick<DeleteRequest, 'target' | 'options'>,
+  current: Entry,
+): void {
   const { target, options } = request;
   const { group, kind } = groupKindOf(target.def);
   const refuse = (why: string) => conflict({ group, resource: kind }, target.name, why);
