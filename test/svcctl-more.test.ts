@@ -122,4 +122,17 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect(code).toBe(1);
     expect(err).toMatch(/^The request is invalid: .*remove.*nope/);
   });
+
+  test('CLIENT-1: create --save-config lets a later apply know what was there', async () => {
+    expect((await ctl('create sa noted --save-config -o name')).out).toBe('serviceaccount/noted\n');
+    await ctl('create -f - --save-config', map('x', { a: '1', b: '2' }));
+    const applied = await ctl('apply --client-side -f -', map('x', { a: '1' }));
+    expect(applied).toEqual({ code: 0, out: 'configmap/x configured\n', err: '' });
+    expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"1"}');
+    const tool = dialectName === 'kubernetes' ? 'kubectl' : 'svcctl';
+    const name = dialectOf(dialectName).label('last-applied-configuration', tool);
+    const account = `/api/v1/namespaces/${namespace}/serviceaccounts/noted`;
+    const { annotations } = (await server.get(account)).body.metadata;
+    expect(JSON.parse(annotations[name]).kind).toBe('ServiceAccount');
+  });
 });

@@ -1,10 +1,23 @@
 import type { JsonObject } from '../base/json.ts';
 import { ApiError } from '../client/api-client.ts';
+import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
-import { reportObject } from './output.ts';
+import { lastAppliedName, withLastApplied } from './last-applied.ts';
+import { outputFlags, reportObject } from './output.ts';
 import { resourceOfObject } from './selection.ts';
 import type { Session } from './session.ts';
-import { dryRunOf, dryRunSuffix, objectPath, writeQuery } from './writes.ts';
+import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from './writes.ts';
+
+/** Flags of every command that creates an object. */
+export const createFlags: readonly FlagSpec[] = [
+  ...writeFlags,
+  ...outputFlags,
+  {
+    name: 'save-config',
+    type: 'boolean',
+    help: 'Note the object in its annotation, for a later apply --client-side',
+  },
+];
 
 /**
  * Creates one object and reports it; `--dry-run=client` only reports. `doing` begins the message of
@@ -12,9 +25,11 @@ import { dryRunOf, dryRunSuffix, objectPath, writeQuery } from './writes.ts';
  */
 export async function createObject(
   session: Session,
-  object: JsonObject,
+  given: JsonObject,
   doing?: string,
 ): Promise<number> {
+  const noted = session.flags.boolean('save-config');
+  const object = noted ? withLastApplied(given, await lastAppliedName(session)) : given;
   const suffix = dryRunSuffix(session);
   if (dryRunOf(session) === 'client') {
     reportObject(session, object, `created${suffix}`);

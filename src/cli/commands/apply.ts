@@ -4,17 +4,16 @@ import path from 'node:path';
 import { isObject, type JsonObject, setMember } from '../../base/json.ts';
 import { ApiError } from '../../client/api-client.ts';
 import { toYaml } from '../../client/yaml.ts';
-import { encodeJson } from '../../codec/json.ts';
 import type { Command } from '../command.ts';
 import { ContextError } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
+import { lastAppliedName, withLastApplied } from '../last-applied.ts';
 import { loadManifests, manifestFlags } from '../manifests.ts';
 import { threeWayPatch } from '../merge-patch.ts';
 import { kindLabel, nameOf, namespaceOf, objectAt, textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output.ts';
 import { resourceOfObject } from '../selection.ts';
-import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
 import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from '../writes.ts';
 import { pruneObjects } from './prune.ts';
@@ -127,26 +126,11 @@ function conflictReport(error: unknown): CliError | undefined {
   );
 }
 
-async function lastAppliedName(session: Session): Promise<string> {
-  const dialect = await serverDialect(session);
-  const tool = dialect.name === 'kubernetes' ? 'kubectl' : 'svcctl';
-  return dialect.label('last-applied-configuration', tool);
-}
-
-function withAnnotation(object: JsonObject, name: string): JsonObject {
-  const annotations: JsonObject = { ...objectAt(object, 'metadata', 'annotations') };
-  delete annotations[name];
-  const bare = { ...object, metadata: { ...objectAt(object, 'metadata'), annotations } };
-  const marked: JsonObject = { ...annotations };
-  setMember(marked, name, `${encodeJson(bare).toString()}\n`);
-  return { ...object, metadata: { ...objectAt(object, 'metadata'), annotations: marked } };
-}
-
 async function applyClientSide(session: Session, object: JsonObject): Promise<JsonObject> {
   const resource = await resourceOfObject(session, object);
   const path = objectPath(session, { resource, object });
   const annotation = await lastAppliedName(session);
-  const wanted = withAnnotation(object, annotation);
+  const wanted = withLastApplied(object, annotation);
   const query = writeQuery(session, managerOf(session));
   const suffix = dryRunSuffix(session);
   const live = await getOrUndefined(session, path);

@@ -1,20 +1,19 @@
 import type { JsonObject } from '../../base/json.ts';
 import { resourcePath } from '../../client/rest-mapper.ts';
 import type { Command } from '../command.ts';
-import { createObject, metadataIn, onlyName, post } from '../create-object.ts';
+import { createFlags, createObject, metadataIn, onlyName, post } from '../create-object.ts';
 import { CliError } from '../io.ts';
 import { textAt } from '../objects.ts';
 import { outputFlags, printerOf } from '../output.ts';
 import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
-import { writeFlags } from '../writes.ts';
 
 const serviceAccountCommand: Command = {
   name: 'serviceaccount',
   aliases: ['sa'],
   summary: 'Create a service account with the specified name',
   usage: 'NAME',
-  flags: [...writeFlags, ...outputFlags],
+  flags: createFlags,
   run: (session, args) =>
     createObject(
       session,

@@ -1,24 +1,20 @@
 import { type JsonObject, setMember } from '../../base/json.ts';
 import type { Command } from '../command.ts';
-import { createObject, metadataIn, onlyName } from '../create-object.ts';
+import { createFlags, createObject, metadataIn, onlyName } from '../create-object.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
-import { outputFlags } from '../output.ts';
 import { commaWords, pathRules, resourceRules, verbsOf } from '../role-rules.ts';
 import type { Session } from '../session.ts';
-import { writeFlags } from '../writes.ts';
 
 const roleFlags: readonly FlagSpec[] = [
-  ...writeFlags,
-  ...outputFlags,
+  ...createFlags,
   { name: 'verb', type: 'list', help: 'Verbs of the rule' },
   { name: 'resource', type: 'list', help: 'Resources the rule applies to: TYPE[.GROUP][/SUB]' },
   { name: 'resource-name', type: 'list', help: 'Names the rule is restricted to' },
 ];
 
 const bindingFlags: readonly FlagSpec[] = [
-  ...writeFlags,
-  ...outputFlags,
+  ...createFlags,
   { name: 'clusterrole', type: 'text', help: 'The ClusterRole to refer to' },
   { name: 'user', type: 'list', help: 'Users to bind' },
   { name: 'group', type: 'list', help: 'Groups to bind' },

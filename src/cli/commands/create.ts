@@ -3,18 +3,14 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type JsonObject, setMember } from '../../base/json.ts';
 import type { Command } from '../command.ts';
-import { createObject, metadataIn, onlyName } from '../create-object.ts';
+import { createFlags, createObject, metadataIn, onlyName } from '../create-object.ts';
 import { ContextError } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
 import { loadManifests, manifestFlags } from '../manifests.ts';
-import { outputFlags } from '../output.ts';
 import type { Session } from '../session.ts';
-import { writeFlags } from '../writes.ts';
 import { createAccountCommands } from './create-account.ts';
 import { createRbacCommands } from './create-rbac.ts';
-
-const generatorFlags: readonly FlagSpec[] = [...writeFlags, ...outputFlags];
 
 const dataFlags: readonly FlagSpec[] = [
   { name: 'from-literal', type: 'list', help: 'KEY=VALUE' },
@@ -102,7 +98,7 @@ const namespaceCommand: Command = {
   aliases: ['ns'],
   summary: 'Create a namespace with the specified name',
   usage: 'NAME',
-  flags: generatorFlags,
+  flags: createFlags,
   run: (session, args) =>
     createObject(session, {
       apiVersion: 'v1',
@@ -116,7 +112,7 @@ const configMapCommand: Command = {
   aliases: ['cm'],
   summary: 'Create a config map from literals, files or folders',
   usage: 'NAME [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
-  flags: [...generatorFlags, ...dataFlags],
+  flags: [...createFlags, ...dataFlags],
   run: (session, args) =>
     createObject(session, configMapOf(session, onlyName(args)), 'failed to create configmap'),
 };
@@ -130,7 +126,7 @@ const secretCommand: Command = {
       summary: 'Create a secret from literals, files or folders',
       usage: 'NAME [--type=TYPE] [--from-literal=KEY=VALUE] [--from-file=[KEY=]SOURCE]',
       flags: [
-        ...generatorFlags,
+        ...createFlags,
         ...dataFlags,
         { name: 'type', type: 'text', help: 'The type of the secret' },
       ],
@@ -144,7 +140,7 @@ export const createCommand: Command = {
   name: 'create',
   summary: 'Create a resource from a file or from stdin',
   usage: '-f FILENAME',
-  flags: [...manifestFlags, ...generatorFlags],
+  flags: [...manifestFlags, ...createFlags],
   subcommands: [
     namespaceCommand,
     configMapCommand,
