@@ -62,6 +62,17 @@ async function isGoing(): Promise<boolean> {
 }
 
 describe('the pod', () => {
+  test('API-6: is named by an Eviction of either version', async () => {
+    await makePod(ready);
+    for (const [version, status] of [
+      ['v1alpha1', 400],
+      ['v1beta1', 201],
+    ]) {
+      const body = { apiVersion: `policy/${version}`, kind: 'Eviction', metadata: { name: 'p' } };
+      expect((await server.post(`${pods}/p/eviction`, body)).status).toBe(status);
+    }
+  });
+
   test('API-6: says in its status why it goes', async () => {
     await makePod(ready);
     expect((await evict()).status).toBe(201);

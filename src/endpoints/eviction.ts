@@ -38,7 +38,7 @@ interface Removal {
  */
 export async function evictionEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
-  const { object, options } = await virtualRequest(call, 'policy.v1.Eviction');
+  const { object, options } = await virtualRequest(call, 'policy.v1.Eviction', 'policy/v1beta1');
   if (object.metadata.name !== target.name) {
     throw badRequest('name in URL does not match name in Eviction object');
   }

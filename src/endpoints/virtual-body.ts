@@ -1,3 +1,4 @@
+import { isObject } from '../base/json.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
@@ -15,8 +16,13 @@ export interface VirtualRequest {
 /**
  * Decodes the body of a virtual sub-resource (API-6), whose kind is not the resource's: an Eviction
  * of a Pod, a TokenRequest of a ServiceAccount. `typeName` names its schema (`policy.v1.Eviction`).
+ * A body may be of an older version too where that is the same (`alike`).
  */
-export async function virtualRequest(call: ApiCall, typeName: string): Promise<VirtualRequest> {
+export async function virtualRequest(
+  call: ApiCall,
+  typeName: string,
+  alike?: string,
+): Promise<VirtualRequest> {
   const { target, context, info } = call;
   const options = parseCreateOptions(info.query, context.dialect);
   const sub = target.def.subresources.find((one) => one.name === target.subresource);
@@ -28,6 +34,9 @@ export async function virtualRequest(call: ApiCall, typeName: string): Promise<V
     version: { version, served: true, schema: schemaOf(typeName) },
   };
   const decoded = await decodeBody({ ...call, target: body });
+  if (isObject(decoded.value) && decoded.value.apiVersion === alike) {
+    delete decoded.value.apiVersion;
+  }
   const { fieldValidation } = options;
   const object = decodeObject({ ...call, target: body }, { body: decoded, fieldValidation });
   return { object, options };
