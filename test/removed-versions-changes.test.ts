@@ -288,6 +288,32 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     ]);
   });
 
+  const resourceAttributes = { verb: 'get', resource: 'pods' };
+  test.each([
+    ['authentication.svc.io', 'TokenReview', { token: 'none' }],
+    ['authorization.svc.io', 'SelfSubjectAccessReview', { resourceAttributes }],
+    ['authorization.svc.io', 'SelfSubjectRulesReview', { namespace: 'default' }],
+    ['authorization.svc.io', 'LocalSubjectAccessReview', { user: 'u', resourceAttributes }],
+  ])('VER-2: %s %s is answered in both versions alike', async (group, kind, spec) => {
+    const isLocal = kind.startsWith('Local');
+    const within = isLocal ? `/namespaces/${its.namespace}` : '';
+    const ask = async (version: string) => {
+      const url = `/apis/${group}/${version}${within}/${kind.toLowerCase()}s`;
+      const place = isLocal ? { namespace: its.namespace } : {};
+      const attributes = isLocal ? { resourceAttributes: { ...resourceAttributes, ...place } } : {};
+      const body = { apiVersion: `${group}/${version}`, kind, spec: { ...spec, ...attributes } };
+      const answer = await its.server.post(url, body);
+      expect(answer.status, answer.text).toBe(201);
+      return answer;
+    };
+    const [old, current] = [await ask('v1beta1'), await ask('v1')];
+    expect(old.body).toEqual({ ...current.body, apiVersion: `${group}/v1beta1` });
+    expect(old.warnings).toEqual([
+      `${group}/v1beta1 ${kind} is deprecated in v1.19+, unavailable in v1.22+; use ${group}/v1 ${kind}`,
+    ]);
+    expect(current.warnings).toEqual([]);
+  });
+
   test('VER-2: reviews of v1beta1 name the groups `group`', async () => {
     const ask = (version: string, groups: object) =>
       its.server.post(`/apis/authorization.svc.io/${version}/subjectaccessreviews`, {

@@ -1,5 +1,14 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshNamespace, type Loose, startTestServer, type TestServer } from './harness.ts';
+import {
+  eventually,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from './harness.ts';
 
 const pods = { containers: [{ name: 'main', image: 'example.com/main:1.0' }] };
 const template = { metadata: { labels: { app: 'a' } }, spec: pods };
@@ -202,6 +211,66 @@ test('VER-2: an apply of another version owns the same fields (SSA-8)', async ()
   ]);
 });
 
+test('VER-2: dependents of an object of an older version go with it', async () => {
+  const collected = await startTestServer({
+    emulatedMinor: 15,
+    controllers: ['garbage-collector-controller'],
+  });
+  try {
+    const path = (groupVersion: string, resource: string) =>
+      `/apis/${groupVersion}/namespaces/default/${resource}`;
+    const owner = small('extensions/v1beta1', 'Deployment');
+    const created = await collected.post(path('extensions/v1beta1', 'deployments'), owner);
+    expect(created.status, created.text).toBe(201);
+    const { name, uid } = created.body.metadata;
+    const dependent = small('apps/v1beta2', 'ReplicaSet', {
+      selector: { matchLabels: { app: 'a' } },
+    });
+    const reference = { apiVersion: 'extensions/v1beta1', kind: 'Deployment', name, uid };
+    dependent.metadata.ownerReferences = [reference];
+    const sets = path('apps/v1beta2', 'replicasets');
+    expect((await collected.post(sets, dependent)).status).toBe(201);
+    const policy = { propagationPolicy: 'Background' };
+    const url = `${path('extensions/v1beta1', 'deployments')}/${name}`;
+    expect((await collected.remove(url, policy)).status).toBe(200);
+    const gone = async () =>
+      (await collected.get(`${sets}/${dependent.metadata.name}`)).status === 404;
+    await eventually(gone, 'the dependent to go');
+  } finally {
+    await collected.stop();
+  }
+});
+
+test('VER-4: what an emulated release stored is read by the current one, and back', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-releases-'));
+  const store = { type: 'embedded', directory } as const;
+  const within = async (emulatedMinor: number, use: (one: TestServer) => Promise<void>) => {
+    const one = await startTestServer({ store, emulatedMinor });
+    await use(one).finally(() => one.stop());
+  };
+  const url = (groupVersion: string) => `/apis/${groupVersion}/namespaces/default/deployments`;
+  const object = small('extensions/v1beta1', 'Deployment', { rollbackTo: { revision: 3 } });
+  const { name } = object.metadata;
+  try {
+    await within(15, async (one) => {
+      expect((await one.post(url('extensions/v1beta1'), object)).status).toBe(201);
+    });
+    await within(32, async (one) => {
+      expect((await one.get(`${url('extensions/v1beta1')}/${name}`)).status).toBe(404);
+      const labels = { metadata: { labels: { current: 'yes' } } };
+      const patched = await one.patch(`${url('apps/v1')}/${name}`, labels, 'merge');
+      expect(patched.status, patched.text).toBe(200);
+    });
+    await within(15, async (one) => {
+      const { metadata, spec } = (await one.get(`${url('extensions/v1beta1')}/${name}`)).body;
+      expect(metadata.labels).toEqual({ app: 'a', current: 'yes' });
+      expect(spec.rollbackTo).toEqual({ revision: 3 });
+    });
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+});
+
 test('VER-2: watches of each version show the object in that version', async () => {
   const groups = ['extensions/v1beta1', 'apps/v1'];
   const watches = await Promise.all(
@@ -217,6 +286,14 @@ test('VER-2: watches of each version show the object in that version', async () 
     expect(watch.events[0]?.object.apiVersion).toBe(groups[index]);
     watch.close();
   }
+});
+
+test('VER-2: the version and the documents tell which release is emulated', async () => {
+  const { body } = await server.get('/version');
+  expect(body).toMatchObject({ major: '1', minor: '32' });
+  expect(body).toMatchObject({ emulationMajor: '1', emulationMinor: '15' });
+  const document = (await server.get('/openapi/v3/apis/extensions/v1beta1')).body;
+  expect(document.info.version).toBe('v1.15.0');
 });
 
 test('VER-2: what came after the release is not served', async () => {

@@ -42,7 +42,10 @@ function documentsOf(context: EndpointContext): OpenApiDocuments {
   return made;
 }
 
+/** The release whose kinds the documents describe. */
 function versionText(version: JsonObject): string {
+  const { emulationMajor, emulationMinor } = version;
+  if (emulationMinor !== undefined) return `v${emulationMajor}.${emulationMinor}.0`;
   const text = version['gitVersion'];
   return typeof text === 'string' ? text : 'unversioned';
 }

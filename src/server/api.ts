@@ -124,7 +124,7 @@ function createEndpoints(options: {
     metrics: metrics.requests(catalogue.snapshot),
     encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
     address: addressOf(config),
-    version: versionDocument(),
+    version: versionDocument(config.emulatedMinor),
     reviews: authorization,
     tokens: options.tokens.issuer,
     onShutdown: options.shutdown.subscribe,
