@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import {
   type ConfigChange,
   configMap,
+  eventually,
   freshNamespace,
   type Loose,
   startTestServer,
@@ -173,6 +174,27 @@ test('ADM-1: PodTolerationRestriction gives what a namespace names and allows', 
       'pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist',
     );
   });
+});
+
+test('ADM-1: OwnerReferencesPermissionEnforcement lets the collector work', async () => {
+  const server = await startTestServer({
+    controllers: ['garbage-collector-controller'],
+    admission: { disabled, enabled: ['OwnerReferencesPermissionEnforcement'] },
+  });
+  try {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+    const { uid } = (await server.post(path, configMap('owner'))).body.metadata;
+    const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid }];
+    const owned = { ...configMap('owned'), metadata: { name: 'owned', ownerReferences } };
+    await mustCreate(server, path, owned);
+    await server.remove(`${path}/owner?propagationPolicy=Orphan`);
+    await eventually(async () => {
+      const { body } = await server.get(`${path}/owned`);
+      return body.metadata.ownerReferences === undefined;
+    }, 'the orphan has no owner');
+  } finally {
+    await server.stop();
+  }
 });
 
 test('ADM-1: DenyServiceExternalIPs refuses new outside addresses', async () => {

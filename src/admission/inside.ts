@@ -12,4 +12,5 @@ export const inside: WriteContext = {
   fieldManager: 'wheelhouse',
   warn: () => {},
   expired: () => false,
+  origin: 'server',
 };

@@ -93,6 +93,7 @@ function contextOf(controller: string, groups: readonly string[]): WriteContext 
     fieldManager: controller,
     warn: () => {},
     expired: () => false,
+    origin: 'server',
   };
 }
 

@@ -25,6 +25,8 @@ export interface WriteContext {
   readonly warn: (text: string) => void;
   /** Aborts the update loop: the client is gone or its time is up. */
   readonly expired: () => boolean;
+  /** Set where the server itself writes: then nobody need be asked whether its user may. */
+  readonly origin?: 'server';
 }
 
 /** Runs inside create, update and delete, on objects in the request's version (ADM-1). */

@@ -22,6 +22,7 @@ export const serverContext: WriteContext = {
   fieldManager: 'wheelhouse',
   warn: () => {},
   expired: () => false,
+  origin: 'server',
 };
 
 /** Creates the namespaces every server has; those that are there stay as they are. */
