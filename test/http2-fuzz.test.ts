@@ -44,13 +44,12 @@ class FakeSocket extends EventEmitter {
     this.#taker = taker;
   }
 
-  write(bytes: Buffer, done: (error?: Error) => void): boolean {
+  write(bytes: Buffer, done: (error?: Error) => void): void {
     expect(this.writable).toBe(true);
     this.#taker(bytes);
     const isLate = this.#random.chance(0.2) || this.#late.length > 0;
     if (!isLate) queueMicrotask(done);
     else this.#late.push(done);
-    return !isLate;
   }
 
   /** Takes what was late. */
@@ -58,7 +57,6 @@ class FakeSocket extends EventEmitter {
     const late = this.#late;
     this.#late = [];
     for (const done of late) done();
-    if (late.length > 0 && !this.destroyed) this.emit('drain');
   }
 
   end(): void {

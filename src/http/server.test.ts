@@ -327,6 +327,7 @@ describe('slow clients', () => {
     await serve((exchange) => text(exchange, ''), { clock });
     const client = session();
     await callH2({}, client);
+    await expect.poll(() => server.inFlight).toBe(0);
     const closed = once(client, 'close');
     clock.advance(120_000);
     await closed;

@@ -20,7 +20,7 @@ export interface OutputOwner {
   outputFailed(error: unknown): void;
 }
 
-/** Bytes of bodies written at once, to a socket that takes no more until it has drained. */
+/** Bytes of bodies written at once. */
 const batchBytes = 256 * 1024;
 /** What one stream may send of a batch before the next has its turn. */
 const turnFrames = 4;
@@ -40,7 +40,8 @@ const nobody: readonly Http2Stream[] = [];
 /**
  * The sending half of a connection. Frames other than DATA wait in `control`, bodies in their
  * streams; once a turn of the event loop has run its course, all of it that the windows allow goes
- * out in one write, streams taking turns. While the socket has not drained, nothing is added to it.
+ * out in one write, streams taking turns. The next write waits until the host has taken the last, so
+ * that a client that does not read holds one write of ours and no more.
  */
 export class Output {
   readonly control = new ByteQueue();
@@ -60,15 +61,11 @@ export class Output {
   #waiting: Http2Stream[] = [];
   readonly #writes: Write[] = [];
   #isScheduled = false;
-  #isBlocked = false;
+  #isWriting = false;
 
   constructor(options: { socket: Socket; owner: OutputOwner }) {
     this.#socket = options.socket;
     this.#owner = options.owner;
-    this.#socket.on('drain', () => {
-      this.#isBlocked = false;
-      this.flush();
-    });
   }
 
   /** Streams whose last frames the host has not taken. */
@@ -99,7 +96,7 @@ export class Output {
 
   /** What there is to send goes out before the event loop's next turn. */
   schedule(): void {
-    if (this.#isScheduled || this.#isBlocked) return;
+    if (this.#isScheduled || this.#isWriting) return;
     this.#isScheduled = true;
     scheduleFlush(this);
   }
@@ -107,7 +104,7 @@ export class Output {
   /** Writes what can be written now. Never throws. */
   flush(): void {
     this.#isScheduled = false;
-    if (this.#isBlocked || !this.#socket.writable) return;
+    if (this.#isWriting || !this.#socket.writable) return;
     try {
       this.#write();
     } catch (error) {
@@ -117,7 +114,7 @@ export class Output {
 
   /** Writes the last there is to write, also to a socket that is behind. */
   finish(): void {
-    this.#isBlocked = false;
+    this.#isWriting = false;
     this.flush();
   }
 
@@ -133,7 +130,8 @@ export class Output {
     const ended = this.#ended;
     this.#ended = ended.length === 0 ? ended : [];
     this.#writes.push({ ended: ended.length === 0 ? nobody : ended, block });
-    if (!this.#socket.write(target.subarray(start, end), this.#onWritten)) this.#isBlocked = true;
+    this.#isWriting = true;
+    this.#socket.write(target.subarray(start, end), this.#onWritten);
     for (const stream of ended) if (!stream.dead) this.#owner.streamEnded(stream);
     if (this.#waiting.length > 0) this.#tellWaiting();
   }
@@ -152,6 +150,8 @@ export class Output {
       stream.finished = true;
       this.#owner.streamFinished(stream);
     }
+    this.#isWriting = this.#writes.length > 0;
+    if (this.control.length > 0 || this.#ready.length > 0) this.schedule();
   };
 
   /** An upper bound of what `#fill` will write. */
@@ -171,6 +171,7 @@ export class Output {
     const { target } = to;
     const { control } = this;
     let at = control.moveTo(target, to.start);
+    const start = at;
     while (this.#ready.length > 0) {
       const before = at;
       const turn = this.#ready;
@@ -192,7 +193,7 @@ export class Output {
       if (at === before) break;
     }
     // Who came first this time comes last the next.
-    const first = this.#ready.shift();
+    const first = at > start ? this.#ready.shift() : undefined;
     if (first !== undefined) this.#ready.push(first);
     return at;
   }
@@ -250,8 +251,8 @@ export function writeHead(
 }
 
 /** Small writes of all connections are cut from one slab, large ones get a block to themselves. */
-const slabBytes = 128 * 1024;
-const slabPartMax = 32 * 1024;
+const slabBytes = 64 * 1024;
+const slabPartMax = 16 * 1024;
 let slab: Buffer = Buffer.alloc(0);
 let slabUsed = 0;
 
