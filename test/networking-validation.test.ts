@@ -112,3 +112,21 @@ test('a Service of old annotations is accepted with a word of warning', async ()
       '("2001:db8::1"), which may cause controller apply-loops',
   ]);
 });
+
+test('a policy’s expressions must compile, and come to what they are for', async () => {
+  const path = '/apis/admissionregistration.svc.io/v1/validatingadmissionpolicies';
+  const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['pods'] };
+  const policy = (expression: string) => ({
+    apiVersion: 'admissionregistration.svc.io/v1',
+    kind: 'ValidatingAdmissionPolicy',
+    metadata: { name: 'p' },
+    spec: { matchConstraints: { resourceRules: [rule] }, validations: [{ expression }] },
+  });
+  const odd = await server.post(path, policy('object.spec.replicas'));
+  expect(odd.body.message).toBe(
+    'ValidatingAdmissionPolicy.admissionregistration.svc.io "p" is invalid: ' +
+      'spec.validations[0].expression: Invalid value: "object.spec.replicas": ' +
+      'must evaluate to bool but got dyn',
+  );
+  expect((await server.post(path, policy('has(object.metadata.labels)'))).status).toBe(201);
+});

@@ -1,5 +1,6 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import type { AdmissionKindOptions } from './admissionregistration/expressions.ts';
 import { mutatingWebhookConfiguration } from './admissionregistration/mutating-webhook-configuration.ts';
 import { validatingAdmissionPolicy } from './admissionregistration/validating-admission-policy.ts';
 import { validatingAdmissionPolicyBinding } from './admissionregistration/validating-admission-policy-binding.ts';
@@ -129,16 +130,29 @@ const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
 export interface KindPorts {
   /** What definitions of custom kinds are judged with. */
   readonly definitions?: CrdOptions;
+  /** What judges the expressions of webhooks and policies. */
+  readonly admission?: AdmissionKindOptions;
   /** Where Services get their addresses and ports from. */
   readonly services?: ServiceOptions;
 }
 
 /** All built-in kinds in the dialect's names. */
 export function builtinKinds(dialect: Dialect, ports: KindPorts = {}): readonly ResourceDef[] {
+  const { definitions = {}, services = {}, admission = {} } = ports;
   return kinds.map((kind) => {
-    if (kind === customResourceDefinition) {
-      return customResourceDefinition(dialect, ports.definitions ?? {});
+    switch (kind) {
+      case customResourceDefinition:
+        return customResourceDefinition(dialect, definitions);
+      case service:
+        return service(dialect, services);
+      case mutatingWebhookConfiguration:
+        return mutatingWebhookConfiguration(dialect, admission);
+      case validatingWebhookConfiguration:
+        return validatingWebhookConfiguration(dialect, admission);
+      case validatingAdmissionPolicy:
+        return validatingAdmissionPolicy(dialect, admission);
+      default:
+        return kind(dialect);
     }
-    return kind === service ? service(dialect, ports.services ?? {}) : kind(dialect);
   });
 }

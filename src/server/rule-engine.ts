@@ -1,10 +1,12 @@
 import type { AdmissionPlugin } from '../admission/chain.ts';
 import type { RuleCompiler } from '../catalogue/crd-strategy.ts';
+import type { ExpressionChecker } from '../kinds/admissionregistration/expressions.ts';
 import type { RuleChecker } from '../kinds/apiextensions/crd-validation.ts';
 
 interface Engine {
   readonly checkRules: RuleChecker;
   readonly compileRules: RuleCompiler;
+  readonly checkExpression: ExpressionChecker;
 }
 
 /** Code, not state: one for all servers of the process. */
@@ -12,17 +14,25 @@ let loaded: Engine | undefined;
 let loading: Promise<void> | undefined;
 
 async function load(): Promise<void> {
-  const [{ checkRules }, { compileRules }] = await Promise.all([
+  const [{ checkRules }, { compileRules }, { expressionProblem }] = await Promise.all([
     import('../engines/cel/check-rules.ts'),
     import('../engines/cel/run-rules.ts'),
+    import('../engines/cel/check-expression.ts'),
   ]);
-  loaded = { checkRules, compileRules };
+  loaded = { checkRules, compileRules, checkExpression: expressionProblem };
 }
 
 function engine(): Engine {
   if (loaded === undefined) throw new Error('rules are judged before their engine is loaded');
   return loaded;
 }
+
+const kindsWithRules = new Set([
+  'CustomResourceDefinition',
+  'MutatingWebhookConfiguration',
+  'ValidatingAdmissionPolicy',
+  'ValidatingWebhookConfiguration',
+]);
 
 /**
  * Loads the engine of CEL rules before the first write that needs it, so that a start does not wait
@@ -32,11 +42,15 @@ export const ruleEngineLoader: AdmissionPlugin = {
   name: 'RuleEngineLoader',
   mutate: ({ target: { def }, operation }) => {
     if (loaded !== undefined || operation === 'DELETE') return undefined;
-    if (def.custom === undefined && def.kind !== 'CustomResourceDefinition') return undefined;
+    if (def.custom === undefined && !kindsWithRules.has(def.kind)) return undefined;
     loading ??= load();
     return loading;
   },
 };
+
+/** Judges an expression of a webhook or policy. */
+export const checkExpression: ExpressionChecker = (source, use) =>
+  engine().checkExpression(source, use);
 
 /** Judges the rules of a definition. */
 export const checkRules: RuleChecker = (at) => engine().checkRules(at);

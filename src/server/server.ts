@@ -15,7 +15,7 @@ import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
 import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
-import { checkRules } from './rule-engine.ts';
+import { checkExpression, checkRules } from './rule-engine.ts';
 import { configuredKinds } from './runtime-config.ts';
 import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
 import { runStartHooks } from './start-hooks.ts';
@@ -114,7 +114,11 @@ async function start(
 
 async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
   const dialect = dialectOf(config.dialect);
-  const known = builtinKinds(dialect, { definitions: { checkRules }, services });
+  const known = builtinKinds(dialect, {
+    definitions: { checkRules },
+    admission: { checkExpression },
+    services,
+  });
   const served = { config: config.runtimeConfig ?? new Map(), dialect };
   const ofRelease = await emulatedKinds(known, { minor: config.emulatedMinor, ...served });
   return configuredKinds(ofRelease, served);

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../base/json.ts';
+import { dialectOf } from '../../dialect.ts';
+import { expressionProblem } from '../../engines/cel/check-expression.ts';
 import {
   createComplaints,
   kindOf,
@@ -9,6 +11,9 @@ import {
   rowTitle,
   updateComplaints,
 } from '../testing.ts';
+import type { ExpressionChecker } from './expressions.ts';
+import { mutatingWebhookConfiguration } from './mutating-webhook-configuration.ts';
+import { validatingAdmissionPolicy } from './validating-admission-policy.ts';
 
 const rule = {
   apiGroups: [''],
@@ -301,5 +306,96 @@ describe('ValidatingAdmissionPolicyBinding', () => {
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+  });
+});
+
+describe('expressions', () => {
+  const check: ExpressionChecker = (source, use) => expressionProblem(source, use);
+  const policy = validatingAdmissionPolicy(dialectOf('svc'), { checkExpression: check });
+  const hooks = mutatingWebhookConfiguration(dialectOf('svc'), { checkExpression: check });
+  const good: JsonObject = {
+    spec: {
+      matchConstraints: { resourceRules: [rule] },
+      validations: [{ expression: 'object.a > 3 && request.b == "c"' }],
+    },
+  };
+  const undeclared = (name: string) =>
+    `compilation failed: ERROR: <input>:1:1: undeclared reference to '${name}' (in container '')\n` +
+    ` | ${name}\n | ^`;
+  const rows: readonly Row[] = [
+    [{}, []],
+    [
+      { 'spec.validations.0.expression': 'object.a' },
+      [
+        'spec.validations[0].expression: Invalid value: "object.a": must evaluate to bool but got dyn',
+      ],
+    ],
+    [
+      { 'spec.validations.0.expression': 'params' },
+      [`spec.validations[0].expression: Invalid value: "params": ${undeclared('params')}`],
+    ],
+    [
+      {
+        'spec.paramKind': { apiVersion: 'v1', kind: 'ConfigMap' },
+        'spec.validations.0.expression': 'params.a == "b"',
+      },
+      [],
+    ],
+    [
+      {
+        'spec.variables': [{ name: 'v', expression: 'object.b' }],
+        'spec.validations.0.expression': 'variables.v == 1',
+      },
+      [],
+    ],
+    [
+      { 'spec.variables': [{ name: 'v', expression: 'odd' }] },
+      [`spec.variables[0].expression: Invalid value: "odd": ${undeclared('odd')}`],
+    ],
+    [
+      { 'spec.validations.0.messageExpression': '1' },
+      [
+        'spec.validations[0].messageExpression: Invalid value: "1": must evaluate to string but got int',
+      ],
+    ],
+    [
+      { 'spec.auditAnnotations': [{ key: 'k', valueExpression: '1' }] },
+      [
+        'spec.auditAnnotations[0].valueExpression: Invalid value: "1": ' +
+          'must evaluate to one of [string null_type]',
+      ],
+    ],
+    [
+      { 'spec.matchConditions': [{ name: 'a', expression: '"x"' }] },
+      [
+        'spec.matchConditions[0].expression: Invalid value: "\\"x\\"": must evaluate to bool but got string',
+      ],
+    ],
+    [
+      {
+        'spec.validations.0.expression':
+          "authorizer.group('').resource('pods').check('get').allowed()",
+      },
+      [],
+    ],
+  ];
+  test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
+    expect(createComplaints(policy, mutated(good, mutation))).toEqual(wanted);
+  });
+
+  test('conditions that stand already are not judged again', () => {
+    const webhook = {
+      name: 'a.example.com',
+      admissionReviewVersions: ['v1'],
+      sideEffects: 'None',
+      clientConfig: { url: 'https://example.com/a' },
+      matchConditions: [{ name: 'a', expression: 'odd' }],
+    };
+    expect(createComplaints(hooks, { webhooks: [webhook] })).toEqual([
+      `webhooks[0].matchConditions[0].expression: Invalid value: "odd": ${undeclared('odd')}`,
+    ]);
+    const from = { webhooks: [webhook] };
+    const to = { webhooks: [{ ...webhook, timeoutSeconds: 3 }] };
+    expect(updateComplaints(hooks, { from, to })).toEqual([]);
   });
 });

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../base/json.ts';
 import { duplicate, type FieldError, required, tooMany } from '../../meta/field-error.ts';
 import { breaks, qualifiedName } from '../../meta/names.ts';
 import { textAt } from '../cells.ts';
+import { checkedExpression, type ExpressionChecker, namesFor } from './expressions.ts';
 
 const conditionsMax = 64;
 
@@ -9,14 +10,22 @@ const conditionsMax = 64;
 export function validateMatchConditions(
   conditions: readonly JsonObject[],
   path: string,
+  options: { readonly check?: ExpressionChecker | undefined; readonly params?: boolean } = {},
 ): FieldError[] {
+  const variables = namesFor({ params: options.params === true });
   const names = new Set<string>();
   const errors =
     conditions.length > conditionsMax ? [tooMany(path, conditions.length, conditionsMax)] : [];
   conditions.forEach((condition, index) => {
     const at = `${path}[${index}]`;
     const name = textAt(condition, 'name');
-    if (textAt(condition, 'expression').trim() === '') errors.push(required(`${at}.expression`));
+    const expression = textAt(condition, 'expression').trim();
+    const field = `${at}.expression`;
+    if (expression === '') errors.push(required(field));
+    else {
+      const { check } = options;
+      errors.push(...checkedExpression(expression, { field, check, variables, wanted: ['bool'] }));
+    }
     if (name === '') errors.push(required(`${at}.name`));
     else errors.push(...breaks(`${at}.name`, name, qualifiedName));
     if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));

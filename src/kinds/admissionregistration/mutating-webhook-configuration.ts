@@ -1,10 +1,15 @@
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
+import type { AdmissionKindOptions } from './expressions.ts';
 import { webhookConfiguration } from './webhook-configuration.ts';
 
 /** MutatingWebhookConfiguration: webhooks that may change what is written. */
-export function mutatingWebhookConfiguration(dialect: Dialect): ResourceDef {
+export function mutatingWebhookConfiguration(
+  dialect: Dialect,
+  options: AdmissionKindOptions = {},
+): ResourceDef {
   return webhookConfiguration(dialect, {
+    ...options,
     kind: 'MutatingWebhookConfiguration',
     resource: 'mutatingwebhookconfigurations',
     mutating: true,

@@ -8,7 +8,9 @@ import {
 } from '../../meta/field-error.ts';
 import { breaks, dns1035Label, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { at, listAt, textAt } from '../cells.ts';
+import { same } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import { checkedExpression, type ExpressionChecker, namesFor } from './expressions.ts';
 import { validateMatchConditions } from './match-conditions.ts';
 import { validateMatchResources } from './match-resources.ts';
 
@@ -17,21 +19,41 @@ const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'
 const annotationsMax = 20;
 const valueExpressionBytesMax = 5 * 1024;
 
-/** All that is wrong with a ValidatingAdmissionPolicy but for its metadata and its expressions' sense. */
-export function validatePolicy(object: JsonObject): FieldError[] {
+interface PolicyOptions {
+  readonly check?: ExpressionChecker | undefined;
+  /** Absent for a create. */
+  readonly old?: JsonObject;
+}
+
+/** What the expressions of one policy are judged by. */
+interface Scope {
+  readonly check: ExpressionChecker | undefined;
+  readonly params: boolean;
+  readonly variables: boolean;
+}
+
+/** All that is wrong with a ValidatingAdmissionPolicy but for its metadata. */
+export function validatePolicy(object: JsonObject, options: PolicyOptions = {}): FieldError[] {
   const spec = objectAt(object, 'spec') ?? {};
   const conditions = objectsAt(spec, 'matchConditions');
+  const params = objectAt(spec, 'paramKind') !== undefined;
+  const variables = listAt(spec, 'variables').length > 0;
+  const scope: Scope = { check: options.check, params, variables };
+  const { old } = options;
+  const areOld = old !== undefined && same([...conditions], [...conditionsOf(old)]);
   return [
     ...validateFailurePolicy(spec),
     ...validateParamKind(objectAt(spec, 'paramKind'), 'spec.paramKind'),
     ...validateConstraints(objectAt(spec, 'matchConstraints'), 'spec.matchConstraints'),
-    ...validateMatchConditions(conditions, 'spec.matchConditions'),
+    ...(areOld ? [] : validateMatchConditions(conditions, 'spec.matchConditions', scope)),
     ...objectsAt(spec, 'variables').flatMap((variable, index) =>
-      validateVariable(variable, `spec.variables[${index}]`),
+      validateVariable(variable, `spec.variables[${index}]`, scope),
     ),
-    ...validateChecks(spec, textAt(object, 'metadata', 'name')),
+    ...validateChecks(spec, textAt(object, 'metadata', 'name'), scope),
   ];
 }
+
+const conditionsOf = (object: JsonObject) => objectsAt(object, 'spec', 'matchConditions');
 
 function validateFailurePolicy(spec: JsonObject): FieldError[] {
   const policy = at(spec, 'failurePolicy');
@@ -90,18 +112,23 @@ const reserved = new Set(
 
 const isIdentifier = (name: string) => /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name);
 
-function validateVariable(variable: JsonObject, path: string): FieldError[] {
+function validateVariable(variable: JsonObject, path: string, scope: Scope): FieldError[] {
   const name = textAt(variable, 'name');
   const errors: FieldError[] = [];
   if (name.trim() === '') errors.push(required(`${path}.name`, 'name is not specified'));
   else if (!isIdentifier(name)) {
     errors.push(invalid(`${path}.name`, name, 'name is not a valid CEL identifier'));
   }
-  if (textAt(variable, 'expression').trim() !== '') return errors;
-  return [...errors, required(`${path}.expression`, 'expression is not specified')];
+  const expression = textAt(variable, 'expression');
+  const field = `${path}.expression`;
+  if (expression.trim() === '') {
+    return [...errors, required(field, 'expression is not specified')];
+  }
+  const use = { field, check: scope.check, variables: namesFor(scope), wanted: [] };
+  return [...errors, ...checkedExpression(expression, use)];
 }
 
-function validateChecks(spec: JsonObject, name: string): FieldError[] {
+function validateChecks(spec: JsonObject, name: string, scope: Scope): FieldError[] {
   const validations = objectsAt(spec, 'validations');
   const annotations = objectsAt(spec, 'auditAnnotations');
   if (validations.length === 0 && annotations.length === 0) {
@@ -109,28 +136,47 @@ function validateChecks(spec: JsonObject, name: string): FieldError[] {
     return [required('spec.validations', detail), required('spec.auditAnnotations', detail)];
   }
   return [
-    ...validations.flatMap((one, index) => validateValidation(one, `spec.validations[${index}]`)),
-    ...validateAnnotations(annotations, name),
+    ...validations.flatMap((one, index) =>
+      validateValidation(one, `spec.validations[${index}]`, scope),
+    ),
+    ...validateAnnotations(annotations, name, scope),
   ];
 }
 
-function validateValidation(validation: JsonObject, path: string): FieldError[] {
+function validateValidation(validation: JsonObject, path: string, scope: Scope): FieldError[] {
   const reason = at(validation, 'reason');
-  const expression = textAt(validation, 'messageExpression');
   const isKnown = reason === undefined || reasons.includes(String(reason));
-  const errors: FieldError[] = [];
-  if (textAt(validation, 'expression').trim() === '') {
-    errors.push(required(`${path}.expression`, 'expression is not specified'));
-  }
-  if (expression !== '' && expression.trim() === '') {
-    const detail = 'must be non-empty if specified';
-    errors.push(invalid(`${path}.messageExpression`, expression, detail));
-  }
+  const expression = textAt(validation, 'expression');
+  const field = `${path}.expression`;
+  const { check } = scope;
+  const use = { field, check, variables: namesFor(scope), wanted: ['bool'] };
   return [
-    ...errors,
+    ...(expression.trim() === ''
+      ? [required(field, 'expression is not specified')]
+      : checkedExpression(expression, use)),
+    ...validateMessageExpression(validation, `${path}.messageExpression`, scope),
     ...validateMessage(textAt(validation, 'message'), `${path}.message`),
     ...(isKnown ? [] : [notSupported(`${path}.reason`, reason, reasons)]),
   ];
+}
+
+function validateMessageExpression(
+  validation: JsonObject,
+  field: string,
+  scope: Scope,
+): FieldError[] {
+  const expression = textAt(validation, 'messageExpression');
+  if (expression === '') return [];
+  if (expression.trim() === '') {
+    return [invalid(field, expression, 'must be non-empty if specified')];
+  }
+  const variables = namesFor({ ...scope, authorizer: false });
+  return checkedExpression(expression, {
+    field,
+    check: scope.check,
+    variables,
+    wanted: ['string'],
+  });
 }
 
 function validateMessage(message: string, field: string): FieldError[] {
@@ -142,7 +188,11 @@ function validateMessage(message: string, field: string): FieldError[] {
   return [invalid(field, message, 'message must not contain line breaks')];
 }
 
-function validateAnnotations(annotations: readonly JsonObject[], name: string): FieldError[] {
+function validateAnnotations(
+  annotations: readonly JsonObject[],
+  name: string,
+  scope: Scope,
+): FieldError[] {
   const path = 'spec.auditAnnotations';
   const keys = new Set<string>();
   const errors: FieldError[] = [];
@@ -153,14 +203,18 @@ function validateAnnotations(annotations: readonly JsonObject[], name: string): 
   annotations.forEach((annotation, index) => {
     const at = `${path}[${index}]`;
     const key = textAt(annotation, 'key');
-    errors.push(...validateAnnotation(annotation, at, name));
+    errors.push(...validateAnnotation(annotation, at, { name, scope }));
     if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
     keys.add(key);
   });
   return errors;
 }
 
-function validateAnnotation(annotation: JsonObject, path: string, name: string): FieldError[] {
+function validateAnnotation(
+  annotation: JsonObject,
+  path: string,
+  { name, scope }: { name: string; scope: Scope },
+): FieldError[] {
   const key = textAt(annotation, 'key');
   const expression = textAt(annotation, 'valueExpression').trim();
   const field = `${path}.valueExpression`;
@@ -172,6 +226,10 @@ function validateAnnotation(annotation: JsonObject, path: string, name: string):
   else if (Buffer.byteLength(expression) > valueExpressionBytesMax) {
     const detail = `must not exceed ${valueExpressionBytesMax} bytes in length`;
     errors.push(required(field, detail));
+  } else {
+    const wanted = ['string', 'null_type'];
+    const use = { field, check: scope.check, variables: namesFor(scope), wanted };
+    errors.push(...checkedExpression(textAt(annotation, 'valueExpression'), use));
   }
   return errors;
 }

@@ -6,6 +6,7 @@ import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { validateConditions } from '../conditions.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import type { AdmissionKindOptions } from './expressions.ts';
 import { fillMatchResources, matchOf } from './match-resources.ts';
 import { validatePolicy } from './policy-rules.ts';
 
@@ -15,7 +16,11 @@ function fillDefaults(object: JsonObject): void {
 }
 
 /** ValidatingAdmissionPolicy: expressions that may refuse what is written. */
-export function validatingAdmissionPolicy(dialect: Dialect): ResourceDef {
+export function validatingAdmissionPolicy(
+  dialect: Dialect,
+  options: AdmissionKindOptions = {},
+): ResourceDef {
+  const { checkExpression: check } = options;
   const rules = column('Validations', (object) => listAt(object, 'spec', 'validations').length, {
     type: 'integer',
     description: 'Number of validations.',
@@ -48,11 +53,11 @@ export function validatingAdmissionPolicy(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       hasStatus: true,
       allowUnconditionalUpdate: false,
-      validateCreate: (_, object) => validatePolicy(object),
-      validateUpdate: (context, object) =>
+      validateCreate: (_, object) => validatePolicy(object, { check }),
+      validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? validateConditions(objectsAt(object, 'status', 'conditions'), 'status.conditions')
-          : validatePolicy(object),
+          : validatePolicy(object, { check, old }),
     },
     example: () => ({
       apiVersion: `${dialect.group('admissionregistration')}/v1`,

@@ -5,6 +5,7 @@ import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { fill, objectAt, objectsAt } from '../fill.ts';
+import type { AdmissionKindOptions } from './expressions.ts';
 import { validateWebhooks } from './webhook-rules.ts';
 
 /** What the two kinds of webhook configuration share. */
@@ -40,8 +41,9 @@ const example = (dialect: Dialect, kind: string): JsonObject => ({
 /** Either kind: they differ in names, and in what a mutating webhook says of being called again. */
 export function webhookConfiguration(
   dialect: Dialect,
-  options: { kind: string; resource: string; mutating: boolean },
+  options: { kind: string; resource: string; mutating: boolean } & AdmissionKindOptions,
 ): ResourceDef {
+  const { mutating, checkExpression: check } = options;
   const webhooks = column('Webhooks', (object) => listAt(object, 'webhooks').length, {
     type: 'integer',
     description: 'Number of webhooks.',
@@ -63,8 +65,8 @@ export function webhookConfiguration(
     generation: true,
     strategy: {
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validateWebhooks(object, options),
-      validateUpdate: (_, object, old) => validateWebhooks(object, { ...options, old }),
+      validateCreate: (_, object) => validateWebhooks(object, { mutating, check }),
+      validateUpdate: (_, object, old) => validateWebhooks(object, { mutating, check, old }),
       allowUnconditionalUpdate: false,
     },
     example: () => example(dialect, options.kind),

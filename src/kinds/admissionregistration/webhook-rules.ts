@@ -9,8 +9,9 @@ import {
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { dns1035Label, dnsSubdomain, inRange } from '../../meta/names.ts';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
-import { goStrings, invalidGo } from '../checks.ts';
+import { goStrings, invalidGo, same } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import type { ExpressionChecker } from './expressions.ts';
 import { validateMatchConditions } from './match-conditions.ts';
 import { validateOperationRule } from './operation-rules.ts';
 
@@ -23,14 +24,20 @@ interface Tolerated {
   readonly sideEffects: boolean;
   readonly reviewVersions: boolean;
   readonly repeatedNames: boolean;
+  /** They are as they were. */
+  readonly conditions: boolean;
 }
 
 /** All that is wrong with the webhooks of a configuration; `old` is absent for a create. */
 export function validateWebhooks(
   object: JsonObject,
-  options: { readonly mutating: boolean; readonly old?: JsonObject },
+  options: {
+    readonly mutating: boolean;
+    readonly old?: JsonObject;
+    readonly check?: ExpressionChecker | undefined;
+  },
 ): FieldError[] {
-  const tolerated = toleratedOf(objectsAt(options.old, 'webhooks'));
+  const tolerated = toleratedOf(object, options.old);
   const names = new Set<string>();
   return objectsAt(object, 'webhooks').flatMap((webhook, index) => {
     const path = `webhooks[${index}]`;
@@ -47,7 +54,10 @@ export function validateWebhooks(
   });
 }
 
-function toleratedOf(webhooks: readonly JsonObject[]): Tolerated {
+function toleratedOf(object: JsonObject, old: JsonObject | undefined): Tolerated {
+  const webhooks = objectsAt(old, 'webhooks');
+  const conditionsOf = (one: JsonObject) =>
+    objectsAt(one, 'webhooks').map((webhook) => webhook['matchConditions'] ?? null);
   const names = webhooks.map((webhook) => textAt(webhook, 'name'));
   return {
     sideEffects: webhooks.some((webhook) => !quiet.includes(textAt(webhook, 'sideEffects'))),
@@ -56,14 +66,20 @@ function toleratedOf(webhooks: readonly JsonObject[]): Tolerated {
       return versions.length > 0 && !versions.some((one) => reviewVersions.includes(one));
     }),
     repeatedNames: new Set(names).size < names.length,
+    conditions: old !== undefined && same(conditionsOf(object), conditionsOf(old)),
   };
 }
 
 function validateWebhook(
   webhook: JsonObject,
   path: string,
-  options: { readonly mutating: boolean; readonly tolerated: Tolerated },
+  options: {
+    readonly mutating: boolean;
+    readonly tolerated: Tolerated;
+    readonly check?: ExpressionChecker | undefined;
+  },
 ): FieldError[] {
+  const conditions = objectsAt(webhook, 'matchConditions');
   const known = (name: string, allowed: readonly string[]): FieldError[] => {
     const value = at(webhook, name);
     if (value === undefined || allowed.includes(String(value))) return [];
@@ -81,7 +97,9 @@ function validateWebhook(
     ...validateSelectors(webhook, path),
     ...(options.mutating ? known('reinvocationPolicy', ['IfNeeded', 'Never']) : []),
     ...validateClient(objectAt(webhook, 'clientConfig') ?? {}, `${path}.clientConfig`),
-    ...validateMatchConditions(objectsAt(webhook, 'matchConditions'), `${path}.matchConditions`),
+    ...(options.tolerated.conditions
+      ? []
+      : validateMatchConditions(conditions, `${path}.matchConditions`, { check: options.check })),
   ];
 }
 

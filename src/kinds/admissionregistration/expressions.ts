@@ -1,0 +1,42 @@
+import { type FieldError, invalid } from '../../meta/field-error.ts';
+
+/** What an expression may name, and what types it may have; none: any. */
+export interface ExpressionUse {
+  readonly variables: readonly string[];
+  readonly wanted: readonly string[];
+}
+
+/** Says why an expression cannot be used so; undefined when it can. */
+export type ExpressionChecker = (source: string, use: ExpressionUse) => string | undefined;
+
+/** What the kinds of this group work with that only a server has. */
+export interface AdmissionKindOptions {
+  /** Absent: expressions are not compiled, as for a tool that only reads objects. */
+  readonly checkExpression?: ExpressionChecker;
+}
+
+/** What every expression about a request may name. */
+const always = ['object', 'oldObject', 'request', 'namespaceObject'];
+
+/** Names an expression has: of parameters, of variables of the policy, and of the authorizer. */
+export function namesFor(use: {
+  readonly params?: boolean;
+  readonly variables?: boolean;
+  readonly authorizer?: boolean;
+}): readonly string[] {
+  return [
+    ...always,
+    ...(use.params === true ? ['params'] : []),
+    ...(use.variables === true ? ['variables'] : []),
+    ...(use.authorizer === false ? [] : ['authorizer']),
+  ];
+}
+
+/** The complaint about an expression that cannot be used so. */
+export function checkedExpression(
+  source: string,
+  at: ExpressionUse & { readonly field: string; readonly check: ExpressionChecker | undefined },
+): FieldError[] {
+  const problem = at.check?.(source, at);
+  return problem === undefined ? [] : [invalid(at.field, source, problem)];
+}
