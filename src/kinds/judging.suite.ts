@@ -99,6 +99,10 @@ export function createWarnings(object: JsonObject): string[] {
   return [...warnings, ...(strategy.warnings?.(decoded, undefined) ?? [])];
 }
 
+/** The warnings that come with a change. */
+export const updateWarnings = (old: ApiObject, next: JsonObject): readonly string[] =>
+  defOf(String(old['kind'])).strategy.warnings?.(updated(old, next), old) ?? [];
+
 /** A sound pod with one container. */
 export const plainPod = (): JsonObject => ({
   apiVersion: 'v1',

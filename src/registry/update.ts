@@ -159,7 +159,10 @@ async function attemptUpdate(
   return settling<Outcome>(allocation, current.revision, async () => {
     applyStrategy({ target, strategyContext, stored, old });
     await registry.admission.validate(call);
-    for (const text of def.strategy.warnings?.(stored, old) ?? []) context.warn(text);
+    // Whoever tells of a status is not who wrote what there is to warn of.
+    const isTold = target.subresource !== 'status';
+    const warnings = isTold ? def.strategy.warnings?.(stored, old) : undefined;
+    for (const text of warnings ?? []) context.warn(text);
     return putChanged(registry, { target, context, current, stored, old });
   });
 }

@@ -121,14 +121,22 @@ function dropDisabledOf(object: JsonObject, old?: JsonObject): void {
   dropDisabled(objectAt(object, ...templatePath, 'spec'), objectAt(old, ...templatePath, 'spec'));
 }
 
+/** Upstream's words, with the path it tells. */
+const zoneInside = ({ labelDomain }: Dialect) =>
+  'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see ' +
+  `https://${labelDomain}/docs/concepts/workloads/controllers/cron-jobs/ for more details`;
+
 function warnings(object: ApiObject, old: ApiObject | undefined, dialect: Dialect): string[] {
-  const messages = old === undefined ? dnsLabel(object.metadata.name ?? '') : [];
+  const isChange = old !== undefined;
+  const schedule = textAt(object, 'spec', 'schedule');
+  const messages = isChange ? [] : dnsLabel(object.metadata.name ?? '');
   const named =
     'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
     `behavior; a DNS label is recommended: [${messages.join(' ')}]`;
   return [
     ...(messages.length === 0 ? [] : [named]),
     ...templateWarnings(object, old, { path: templatePath, dialect }),
+    ...(isChange && schedule.includes('TZ') ? [zoneInside(dialect)] : []),
   ];
 }
 

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../base/json.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { type Changes, changed, createErrors, made, updateErrors } from '../judging.suite.ts';
+import {
+  type Changes,
+  changed,
+  createErrors,
+  made,
+  updateErrors,
+  updateWarnings,
+} from '../judging.suite.ts';
 import { countIndexes, firstShared } from './indexes.ts';
 
 const job = (): JsonObject => ({
@@ -340,6 +347,9 @@ describe('a CronJob', () => {
     const old = made(cronJob());
     (old['spec'] as JsonObject)['schedule'] = 'TZ=UTC * * * * *';
     expect(updateErrors(old, changed(old, { 'spec.suspend': true }))).toEqual([]);
+    expect(updateWarnings(old, changed(old, { 'spec.suspend': true }))).toEqual([
+      'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details',
+    ]);
     expect(updateErrors(old, changed(old, { 'spec.timeZone': 'Etc/UTC' }))).toEqual([
       'spec.schedule: Invalid value: "TZ=UTC * * * * *": cannot use both timeZone field and TZ or CRON_TZ in schedule',
     ]);
