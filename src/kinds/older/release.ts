@@ -50,9 +50,12 @@ function withOlderVersions(defs: readonly ResourceDef[], release: Release): read
   const { dialect } = release;
   const table = olderKinds(dialect);
   const grown = [...defs, ...endedKinds(dialect), ...previewKinds(dialect)].flatMap((def) => {
-    const kinds = table.filter((one) => groupOf(dialect, one.facts) === def.group);
-    const kind = kinds.find((one) => one.kind === def.kind);
-    return kind === undefined ? [def] : grownDefs(def, kind, release);
+    const kinds = table.filter(
+      (one) => one.kind === def.kind && groupOf(dialect, one.facts) === def.group,
+    );
+    const [first] = kinds;
+    if (first === undefined) return [def];
+    return grownDefs(def, { ...first, older: kinds.flatMap(({ older }) => older) }, release);
   });
   return grown;
 }

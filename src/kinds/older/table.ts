@@ -1,6 +1,7 @@
 import type { Dialect } from '../../dialect.ts';
 import { olderAdmissionPolicies } from './admission-policies.ts';
 import { olderAdmission } from './admissionregistration.ts';
+import { olderAlpha } from './alpha.ts';
 import { olderApiExtensions } from './apiextensions.ts';
 import { olderApps } from './apps.ts';
 import { olderAuthorization } from './authorization.ts';
@@ -19,6 +20,7 @@ const groups: readonly OlderKinds[] = [
   olderApiExtensions,
   olderAdmission,
   olderAdmissionPolicies,
+  olderAlpha,
   olderApps,
   olderAuthorization,
   olderAutoscaling,
