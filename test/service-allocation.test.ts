@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JsonObject } from '../src/base/json.ts';
+import { readOptions } from '../src/server/options.ts';
 import {
   type Answer,
   eventually,
@@ -405,4 +406,11 @@ describe('the server’s own Service', () => {
       await one.stop();
     }
   });
+});
+
+test.each([
+  [['--service-cluster-ip-range=10.0.0.0/30'], 'must be at least 8 IP addresses'],
+  [['--service-node-port-range=x'], '--service-node-port-range "x" is not a port range'],
+])('%j stops the start with one line', (args, message) => {
+  expect(() => readOptions(args)).toThrow(message);
 });

@@ -1,6 +1,11 @@
 import type { Clock } from '../../../base/clock.ts';
 import type { AllocationOutcome } from '../../../catalogue/resource-def.ts';
-import type { Entry, ResourceCache } from '../../../watchcache/contract.ts';
+import type {
+  Entry,
+  ListRequest,
+  ListResult,
+  ResourceCache,
+} from '../../../watchcache/contract.ts';
 import { addressKey, portKey } from './pools.ts';
 import {
   isExternalName,
@@ -9,6 +14,15 @@ import {
   nodePortsOf,
   type ServiceSpec,
 } from './spec.ts';
+
+const everything: ListRequest = {
+  namespace: '',
+  resourceVersion: undefined,
+  resourceVersionMatch: undefined,
+  limit: undefined,
+  continueToken: undefined,
+  filter: undefined,
+};
 
 /** How long numbers of a write that may or may not have happened are kept back. */
 const doubtMs = 60_000;
@@ -44,7 +58,10 @@ export class ServiceLedger {
 
   /** Resolves when all writes acknowledged until now are in the books. */
   async caughtUp(): Promise<void> {
-    this.#loading ??= this.#load();
+    this.#loading ??= this.#load().catch((error: unknown) => {
+      this.#loading = undefined;
+      throw error;
+    });
     await this.#loading;
     await this.#cache().get('', undefined);
     const now = this.#clock.monotonic();
@@ -77,20 +94,21 @@ export class ServiceLedger {
     const cache = this.#cache();
     // Changes that come while the list is on its way are newer than what it says.
     const changed = new Set<string>();
-    cache.subscribe(({ previous, current, revision }) => {
+    const subscription = cache.subscribe(({ previous, current, revision }) => {
       const key = current?.key ?? previous?.key ?? '';
       changed.add(key);
       this.#enter(key, current);
       this.#reach(revision);
     });
-    const all = await cache.list({
-      namespace: '',
-      resourceVersion: undefined,
-      resourceVersionMatch: undefined,
-      limit: undefined,
-      continueToken: undefined,
-      filter: undefined,
-    });
+    let all: ListResult;
+    try {
+      all = await cache.list(everything);
+    } catch (error) {
+      // Whoever comes next begins anew, with empty books.
+      subscription.close();
+      for (const key of [...this.#stored.keys()]) this.#enter(key, undefined);
+      throw error;
+    }
     for (const entry of all.entries()) if (!changed.has(entry.key)) this.#enter(entry.key, entry);
     this.#reach(all.revision);
   }
