@@ -36,7 +36,7 @@ test('API-6: a Binding is refused for no Pod, another namespace and no node', as
   const elsewhere = binding('a', { metadata: { name: 'a', namespace: 'other' } });
   expect((await server.post(at('bindings'), elsewhere)).status).toBe(400);
   const nowhere = await server.post(at('bindings'), binding('a', { target: {} }));
-  expect(nowhere.status).toBe(500);
+  expect(nowhere.status).toBe(422);
   expect(nowhere.body.message).toContain('target.name: Required value');
   expect((await server.get(at('bindings'))).status).toBe(405);
 });
