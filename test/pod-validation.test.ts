@@ -229,8 +229,8 @@ describe('sub-resources', () => {
     const at = `${pods}/bound/binding`;
     const wrong = await server.post(at, binding('bound', { kind: 'Rack' }));
     expect([wrong.status, wrong.body.message]).toEqual([
-      500,
-      '[target.kind: Unsupported value: "Rack": supported values: "Node", "<empty>", target.name: Required value]',
+      422,
+      'Binding "bound" is invalid: [target.kind: Unsupported value: "Rack": supported values: "Node", "<empty>", target.name: Required value]',
     ]);
     const other = await server.post(at, binding('other'));
     expect([other.status, other.body.message]).toEqual([
