@@ -2,8 +2,8 @@ import { notFound } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { createObject } from '../registry/create.ts';
+import { serverContext } from '../registry/server-context.ts';
 import type { AdmissionPlugin } from './chain.ts';
-import { inside } from './inside.ts';
 import { type AdmissionTools, refusal } from './tools.ts';
 
 /** Refuses every write in a namespace that is not there, deletions too (ADM-1). */
@@ -41,7 +41,7 @@ async function create(tools: AdmissionTools, call: AdmissionCall): Promise<void>
   const object: ApiObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
   const target = { def, version, namespace: '', name: '', subresource: '' };
   try {
-    await createObject(registry, { target, object, context: inside });
+    await createObject(registry, { target, object, context: serverContext });
   } catch (error) {
     const reason = (error as { reason?: unknown }).reason;
     if (reason === 'AlreadyExists') return;

@@ -4,10 +4,10 @@ import { sumQuantities } from '../meta/quantity.ts';
 import { internalError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall, Target } from '../registry/contract.ts';
+import { serverContext } from '../registry/server-context.ts';
 import { updateObject } from '../registry/update.ts';
 import { type Amounts, amountsOf } from './amounts.ts';
 import type { AdmissionPlugin } from './chain.ts';
-import { inside } from './inside.ts';
 import { type QuotaEvaluator, quotaEvaluator, scopesOf } from './quota-usage.ts';
 import { type AdmissionTools, refusal, resourceOf } from './tools.ts';
 
@@ -166,7 +166,7 @@ async function changeUsed(
   };
   await updateObject(tools.registry(), {
     target,
-    context: inside,
+    context: serverContext,
     transform: (current) => {
       const quota = current as ApiObject;
       if (sign > 0n) checkRoom(call, quota, charge.amounts);

@@ -3,27 +3,12 @@ import { storedVersion } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
 import { StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
-import type { WriteContext } from '../registry/contract.ts';
 import { createObject } from '../registry/create.ts';
 import type { Registry } from '../registry/registry.ts';
+import { serverContext } from '../registry/server-context.ts';
 
 /** Stems of the namespaces that exist from the start besides `default`. */
 const systemNamespaces = ['system', 'public', 'node-lease'];
-
-/** Who the server is when it writes what every server has. */
-export const serverContext: WriteContext = {
-  user: {
-    name: 'system:apiserver',
-    uid: '',
-    groups: ['system:masters', 'system:authenticated'],
-    extra: {},
-  },
-  dryRun: false,
-  fieldManager: 'wheelhouse',
-  warn: () => {},
-  expired: () => false,
-  origin: 'server',
-};
 
 /** Creates the namespaces every server has; those that are there stay as they are. */
 export async function createSystemNamespaces(options: {

@@ -10,8 +10,8 @@ import { createObject } from '../registry/create.ts';
 import { deleteObject } from '../registry/delete.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Registry } from '../registry/registry.ts';
+import { serverContext } from '../registry/server-context.ts';
 import { updateObject } from '../registry/update.ts';
-import { serverContext } from './bootstrap.ts';
 
 /** Times a default is looked at again when another writer was quicker. */
 const attemptsMax = 5;

@@ -341,9 +341,6 @@ export function sourceRule(name: string): SourceRule | undefined {
   return Object.hasOwn(sources, name) ? sources[name] : undefined;
 }
 
-/** Names of the sources there are, as members of a volume. */
-export const sourceNames: readonly string[] = Object.keys(sources);
-
 /** Whether a volume is made of a claim, and so may be used as a device. */
 export const isClaimed = (volume: JsonValue | undefined): boolean =>
   ['persistentVolumeClaim', 'ephemeral'].some((name) => at(volume, name) !== undefined);

@@ -1,7 +1,7 @@
-import type { WriteContext } from '../registry/contract.ts';
+import type { WriteContext } from './contract.ts';
 
-/** Who the server is when a plugin writes. */
-export const inside: WriteContext = {
+/** Who the server is when it writes by itself: what every server has, and what plugins keep. */
+export const serverContext: WriteContext = {
   user: {
     name: 'system:apiserver',
     uid: '',
