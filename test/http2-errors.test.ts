@@ -20,7 +20,7 @@ import {
 
 /**
  * What RFC 9113 and RFC 7541 say of clients that err, as a table: frames in, and what comes of them.
- * The cases are those of the well-known conformance suite for HTTP/2 servers, and more.
+ * The cases follow what conformance suites for HTTP/2 servers ask, and more.
  */
 
 let raw: RawServer;

@@ -12,9 +12,9 @@ import { parseQuantity } from '../../meta/quantity.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { invalidGo } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import { notNegative } from '../pod/fields.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import { validateResourceName } from '../pod/resources.ts';
-import { notNegative } from '../pod/validate.ts';
 
 const periodSecondsMax = 1800;
 const windowSecondsMax = 3600;

@@ -6,7 +6,7 @@ import { breaks, dnsLabel, dnsSubdomain, qualifiedName } from '../../meta/names.
 import { ageColumn, at, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { fill, objectsAt } from '../fill.ts';
-import { oneOf, portNumber } from '../pod/validate.ts';
+import { oneOf, portNumber } from '../pod/fields.ts';
 import { nonSpecialIp, validIp } from './addresses.ts';
 
 function fillDefaults(object: JsonObject): void {

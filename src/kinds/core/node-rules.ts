@@ -11,8 +11,8 @@ import { breaks, labelValue, qualifiedName } from '../../meta/names.ts';
 import { at, listAt, textAt } from '../cells.ts';
 import { goStrings, invalidGo } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import { validateEffect } from '../pod/placement.ts';
 import { quantitiesOf, validateAmount } from '../pod/resources.ts';
-import { validateEffect } from '../pod/validate.ts';
 import { validCidr } from './addresses.ts';
 import { isDualStack } from './service/cluster-ips.ts';
 

@@ -12,8 +12,8 @@ import { breaks, dnsLabel, dnsSubdomain, qualifiedName } from '../../meta/names.
 import { at, listAt, sizeAt, textAt } from '../cells.ts';
 import { nonSpecialIp } from '../core/addresses.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import { oneOf } from '../pod/fields.ts';
 import { validateLabels } from '../pod/template.ts';
-import { oneOf } from '../pod/validate.ts';
 
 const endpointsMax = 1000;
 const portsMax = 20000;

@@ -16,7 +16,7 @@ import { goList, invalidGo } from '../checks.ts';
 import { validIp } from '../core/addresses.ts';
 import { validateBalancerHost } from '../core/service/load-balancer-status.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { portNumber } from '../pod/validate.ts';
+import { portNumber } from '../pod/fields.ts';
 
 const pathTypes = ['Exact', 'ImplementationSpecific', 'Prefix'];
 /** What a path may not contain, and how it may not end, where the server compares it. */

@@ -13,7 +13,7 @@ import { at, listAt, numberAt, textAt } from '../cells.ts';
 import { goList, invalidGo } from '../checks.ts';
 import { validCidr } from '../core/addresses.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { portNumber } from '../pod/validate.ts';
+import { portNumber } from '../pod/fields.ts';
 
 const protocols = ['TCP', 'UDP', 'SCTP'];
 const policyTypes = ['Ingress', 'Egress'];

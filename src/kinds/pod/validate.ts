@@ -15,9 +15,6 @@ import { validatePodSecurity } from './security.ts';
 import { validateVolumes } from './volumes.ts';
 import { validateHostProcesses, validateSystem } from './windows.ts';
 
-export { notNegative, oneOf, portNumber } from './fields.ts';
-export { validateEffect } from './placement.ts';
-
 const restartPolicies = ['Always', 'OnFailure', 'Never'];
 const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
 const preemptionPolicies = ['PreemptLowerPriority', 'Never'];

@@ -9,7 +9,7 @@ import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { validateConditions } from '../conditions.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, objectAt, objectsAt } from '../fill.ts';
-import { notNegative } from '../pod/validate.ts';
+import { notNegative } from '../pod/fields.ts';
 
 function validate(object: JsonObject): FieldError[] {
   const spec = ensure(object, 'spec');

@@ -8,7 +8,7 @@ import { goStrings, invalidGo, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { driverName } from '../pod/driver-name.ts';
-import { notNegative } from '../pod/validate.ts';
+import { notNegative } from '../pod/fields.ts';
 
 const nodeIdLengthMax = 128;
 

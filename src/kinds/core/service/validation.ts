@@ -17,8 +17,8 @@ import {
   qualifiedName,
 } from '../../../meta/names.ts';
 import { keyed } from '../../checks.ts';
+import { portNumber } from '../../pod/fields.ts';
 import { validateLabels } from '../../pod/template.ts';
-import { portNumber } from '../../pod/validate.ts';
 import { nonSpecialIp, validCidr, validIp } from '../addresses.ts';
 import { validateClusterIps, validateClusterIpsUpdate } from './cluster-ips.ts';
 import {
