@@ -51,3 +51,27 @@ function stringEnd(bytes: Buffer, start: number): number {
     if (slashes % 2 === 0) return at;
   }
 }
+
+/**
+ * Whether 16 digits stand in a row, in a string or not: only then may a number be too long for a
+ * float. Such a run covers one of every 16 characters, so no more than those are looked at.
+ */
+export function mayHaveLongNumber(text: string): boolean {
+  for (let at = exactDigits - 1; at < text.length; at += exactDigits) {
+    if (isDigitAt(text, at) && digitsAround(text, at) >= exactDigits) return true;
+  }
+  return false;
+}
+
+function digitsAround(text: string, at: number): number {
+  let from = at;
+  let to = at + 1;
+  while (isDigitAt(text, from - 1)) from -= 1;
+  while (isDigitAt(text, to)) to += 1;
+  return to - from;
+}
+
+function isDigitAt(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 0x30 && code <= 0x39;
+}

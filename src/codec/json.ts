@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { JsonValue } from '../base/json.ts';
 import { JsonError } from './json-error.ts';
 import { parseExactJson } from './json-exact.ts';
-import { scanJson } from './json-scan.ts';
+import { mayHaveLongNumber, scanJson } from './json-scan.ts';
 
 export { JsonError } from './json-error.ts';
 
@@ -74,23 +74,30 @@ function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-/** 16 digits in a row: only then may a number be too long for a float. */
-const longNumber = /[0-9]{16}/;
-
 /** Parses JSON that this server wrote itself, 64-bit integers exactly (CODEC-8). */
 export function parseWrittenJson(bytes: Buffer): JsonValue {
-  const text = bytes.toString('utf8');
-  if (!longNumber.test(text)) return JSON.parse(text) as JsonValue;
+  return parseWrittenText(bytes.toString('utf8'));
+}
+
+/** `parseWrittenJson` of what has been decoded to text already. */
+export function parseWrittenText(text: string): JsonValue {
+  if (!mayHaveLongNumber(text)) return JSON.parse(text) as JsonValue;
   return parseExactJson(text, defaultJsonLimits).value;
 }
 
 /** Compact JSON bytes; bigints are written as the integers they are. */
 export function encodeJson(value: unknown): Buffer {
+  return Buffer.from(jsonText(value));
+}
+
+/** The text of `encodeJson`. */
+export function jsonText(value: unknown): string {
   try {
-    return Buffer.from(JSON.stringify(value));
+    const text: string | undefined = JSON.stringify(value);
+    return text ?? 'null';
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    return Buffer.from(written(value) ?? 'null');
+    return written(value) ?? 'null';
   }
 }
 

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
-import { encodeJson } from '../codec/json.ts';
+import { encodeJson, jsonText } from '../codec/json.ts';
 import { invalid } from '../meta/field-error.ts';
 import { badRequest, StatusError } from '../meta/status.ts';
 import { objectIn } from '../registry/object-codec.ts';
@@ -12,9 +12,9 @@ import {
 } from '../views/tables.ts';
 import type { Entry, ListResult } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
+import { partialText, rowText } from './entry-forms.ts';
 
-const comma = Buffer.from(',');
-const listFooter = Buffer.from(']}\n');
+const pieceCharacters = 64 * 1024;
 const includes: readonly IncludeObject[] = ['None', 'Metadata', 'Object'];
 
 /** Makes the form asked for with `as=`: a table, or metadata alone (CODEC-5, CODEC-6). */
@@ -52,37 +52,30 @@ function checkFits(call: ApiCall, of: 'object' | 'list'): void {
 }
 
 function partialTransform(call: ApiCall, metaVersion: string): Transform {
-  const { def, version } = call.target;
-  const object = (whole: JsonObject) => partialObject(whole, metaVersion);
-  const memoKey = `${version.version};${metaVersion};partial`;
-  const entry = (one: Entry): Buffer => {
-    const known = one.memo?.get(memoKey);
-    if (known !== undefined) return known;
-    const bytes = encodeJson(object(objectIn(def, version, one)));
-    one.memo ??= new Map();
-    one.memo.set(memoKey, bytes);
-    return bytes;
-  };
+  const served = { ...servedBy(call), metaVersion };
   return {
     key: `partial;${metaVersion}`,
-    object,
-    entry,
+    object: (whole) => partialObject(whole, metaVersion),
+    entry: (one) => Buffer.from(partialText(one, served)),
     list: (result, metadata) =>
       listPieces({
         head: { kind: 'PartialObjectMetadataList', apiVersion: metaVersion, metadata },
         member: 'items',
-        items: mapped(result.entries(), entry),
+        entries: result.entries(),
+        textOf: (entry) => partialText(entry, served),
       }),
   };
 }
 
+function servedBy({ target }: ApiCall) {
+  return { def: target.def, version: target.version };
+}
+
 function tableTransform(call: ApiCall, metaVersion: string): Transform {
-  const { def, version } = call.target;
-  const columns = version.columns ?? defaultColumns;
+  const columns = call.target.version.columns ?? defaultColumns;
   const include = includedOf(call);
   const { clock } = call.context;
-  const row = (object: JsonObject) =>
-    tableRow(object, { columns, include, metaVersion, nowMs: clock.now() });
+  const options = () => ({ columns, include, metaVersion, nowMs: clock.now() });
   const head = (metadata: JsonObject): JsonObject => ({
     kind: 'Table',
     apiVersion: metaVersion,
@@ -92,18 +85,22 @@ function tableTransform(call: ApiCall, metaVersion: string): Transform {
   const object = (whole: JsonObject) => {
     const { resourceVersion } = (whole.metadata ?? {}) as JsonObject;
     const metadata = resourceVersion === undefined ? {} : { resourceVersion };
-    return { ...head(metadata), rows: [row(whole)] };
+    return { ...head(metadata), rows: [tableRow(whole, options())] };
   };
+  const { def, version } = call.target;
   return {
     key: `table;${metaVersion};${include}`,
     object,
     entry: (entry) => encodeJson(object(objectIn(def, version, entry))),
-    list: (result, metadata) =>
-      listPieces({
+    list(result, metadata) {
+      const row = { ...servedBy(call), ...options() };
+      return listPieces({
         head: head(metadata),
         member: 'rows',
-        items: mapped(result.entries(), (entry) => encodeJson(row(objectIn(def, version, entry)))),
-      }),
+        entries: result.entries(),
+        textOf: (entry) => rowText(entry, row),
+      });
+    },
   };
 }
 
@@ -118,21 +115,21 @@ function includedOf(call: ApiCall): IncludeObject {
   throw badRequest(`Unable to convert to Table as requested: includeObject: ${message}`);
 }
 
-function* mapped<T, R>(items: Iterable<T>, make: (item: T) => R): Generator<R> {
-  for (const item of items) yield make(item);
-}
-
+/** A list in pieces of some 64 KiB, each made when the one before it has been taken. */
 function* listPieces(list: {
-  head: JsonObject;
-  member: string;
-  items: Iterable<Buffer>;
+  readonly head: JsonObject;
+  readonly member: string;
+  readonly entries: Iterable<Entry>;
+  readonly textOf: (entry: Entry) => string;
 }): Generator<Buffer> {
-  const head = encodeJson(list.head).toString('utf8');
-  yield Buffer.from(`${head.slice(0, -1)},"${list.member}":[`);
-  let isFirst = true;
-  for (const item of list.items) {
-    yield isFirst ? item : Buffer.concat([comma, item]);
-    isFirst = false;
+  let piece = `${jsonText(list.head).slice(0, -1)},"${list.member}":[`;
+  let comma = '';
+  for (const entry of list.entries) {
+    piece += comma + list.textOf(entry);
+    comma = ',';
+    if (piece.length < pieceCharacters) continue;
+    yield Buffer.from(piece);
+    piece = '';
   }
-  yield listFooter;
+  yield Buffer.from(`${piece}]}\n`);
 }

@@ -30,8 +30,19 @@ export function tableRow(
   },
 ): JsonObject {
   const { columns, include, metaVersion, nowMs } = options;
-  const cells = columns.map((column): JsonValue => column.cell(object, nowMs) ?? null);
-  return { cells, object: carried(object, include, metaVersion) };
+  return {
+    cells: tableCells(object, columns, nowMs),
+    object: carried(object, include, metaVersion),
+  };
+}
+
+/** A row's cells, in order of the columns. */
+export function tableCells(
+  object: JsonObject,
+  columns: readonly ColumnDef[],
+  nowMs: number,
+): JsonValue[] {
+  return columns.map((column): JsonValue => column.cell(object, nowMs) ?? null);
 }
 
 function carried(object: JsonObject, include: IncludeObject, metaVersion: string): JsonValue {

@@ -4,6 +4,8 @@ import type { Entry, EntryIndex } from './contract.ts';
 const metadataStart = Buffer.from('"metadata":{');
 const versionStart = Buffer.from('"resourceVersion":"');
 const quote = 0x22;
+const comma = 0x2c;
+const backslash = 0x5c;
 
 /**
  * Offset just behind `"metadata":{` of canonical JSON, where the version belongs. What stands before
@@ -12,8 +14,12 @@ const quote = 0x22;
  */
 function versionOffset(json: Buffer): number {
   const found = json.indexOf(metadataStart);
-  if (found < 0) throw new Error('a stored object has no metadata');
+  if (found < 0) throw noMetadata();
   return found + metadataStart.length;
+}
+
+function noMetadata(): Error {
+  return new Error('a stored object has no metadata');
 }
 
 /** JSON up to `before`, the version member, and JSON from `after` on. */
@@ -63,4 +69,62 @@ export function makeEntry(options: {
  */
 export function entryAtRevision(entry: Entry, revision: Revision): Entry {
   return { ...entry, revision, json: replaceRevision(entry.json, revision), memo: undefined };
+}
+
+/** Where `metadata` stands in the text of an entry's JSON, its braces included. */
+export interface MetadataPlace {
+  readonly start: number;
+  readonly end: number;
+  /** Its `managedFields` with the comma that goes with them; both `end` when it has none. */
+  readonly managedStart: number;
+  readonly managedEnd: number;
+}
+
+/**
+ * Finds the metadata in an entry's JSON without parsing that: it is canonical, so that no white
+ * space stands between its marks, and the first `"metadata":{` is the right one (`versionOffset`).
+ */
+export function metadataPlace(text: string): MetadataPlace {
+  const found = text.indexOf('"metadata":{');
+  if (found < 0) throw noMetadata();
+  const start = found + '"metadata":'.length;
+  let managedStart = -1;
+  let managedEnd = -1;
+  let depth = 0;
+  for (let at = start; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === quote) {
+      const isOwn = depth === 1 && text.startsWith(managedKey, at);
+      if (isOwn) managedStart = at;
+      at = stringEnd(text, at);
+    } else if (code === 0x7b || code === 0x5b) depth += 1;
+    else if (code === 0x7d || code === 0x5d) {
+      depth -= 1;
+      if (depth === 1 && managedStart >= 0 && managedEnd < 0) managedEnd = at + 1;
+      if (depth > 0) continue;
+      const end = at + 1;
+      if (managedEnd < 0) return { start, end, managedStart: end, managedEnd: end };
+      const isLast = text.charCodeAt(managedEnd) !== comma;
+      if (isLast) return { start, end, managedStart: managedStart - 1, managedEnd };
+      return { start, end, managedStart, managedEnd: managedEnd + 1 };
+    }
+  }
+  throw noMetadata();
+}
+
+/** A member of this name is always a list, and never the metadata's first: the version is. */
+const managedKey = '"managedFields":[';
+
+/** Index of the quote that ends the string begun at `start`. */
+function stringEnd(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  if (end < 0) throw new Error('a stored object is cut off');
+  return end;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text.charCodeAt(first - 1) === backslash) first -= 1;
+  return (at - first) % 2 === 1;
 }
