@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { AuditGate } from './audit/gate.ts';
+import type { AuditTrail } from './audit/trail.ts';
 import type { Authenticate } from './authn/authentication.ts';
 import type { Impersonate } from './authn/impersonation.ts';
 import type { Authorization } from './authz/authorization.ts';
@@ -16,15 +18,17 @@ import type { RequestInfo } from './request/request-info.ts';
 /** The gates a request passes. */
 export interface Gates {
   readonly authenticate: Authenticate;
+  /** Undefined where nothing is recorded. */
+  readonly audit: AuditGate | undefined;
   readonly impersonate: Impersonate;
   readonly flowControl: FlowControl;
   readonly authorization: Authorization;
 }
 
 /**
- * The path of one request, read downward: what it asks for, who asks, as whom, whether there is
- * room, whether they may, then the endpoint. Each step gives what the next demands, so none can be left
- * out. Every failure, whatever threw it, becomes one Status answer.
+ * The path of one request, read downward: what it asks for, who asks, its record for the audit log,
+ * as whom, whether there is room, whether they may, then the endpoint. Each step gives what the next
+ * demands, so none can be left out. Every failure, whatever threw it, becomes one Status answer.
  */
 export async function serve(
   exchange: Exchange,
@@ -35,33 +39,45 @@ export async function serve(
   const startMs = context.clock.monotonic();
   let user: UserInfo | undefined;
   let info: RequestInfo | undefined;
-  const baseHeaders = { 'audit-id': auditId(exchange), 'cache-control': 'no-cache, private' };
+  let audit: AuditTrail | undefined;
+  const auditId = auditIdOf(exchange);
+  const baseHeaders = { 'audit-id': auditId, 'cache-control': 'no-cache, private' };
   try {
     info = parseRequest(exchange.method, exchange.url);
     user = await gates.authenticate(exchange);
-    user = await gates.impersonate(exchange, user);
+    if (gates.audit !== undefined) {
+      audit = await gates.audit.open({ exchange, info, user, auditId });
+    }
+    const requester = user;
+    user = await gates.impersonate(exchange, requester);
+    if (user !== requester) audit?.actsAs(user);
     const place = gates.flowControl.enter({ info, user });
     try {
-      const permit = await gates.authorization.authorize(attributesOf(info, user));
-      const admitted: Admitted = { context, exchange, info, user, permit, baseHeaders };
+      const heard = audit === undefined ? undefined : audit.judged.bind(audit);
+      const permit = await gates.authorization.authorize(attributesOf(info, user), heard);
+      const admitted: Admitted = { context, exchange, info, user, permit, baseHeaders, audit };
       await dispatch(admitted);
     } finally {
       place.leave();
     }
   } catch (error) {
-    await answerFailure({ context, exchange, baseHeaders, error });
+    const told = await answerFailure({ context, exchange, baseHeaders, error, audit });
+    if (gates.audit !== undefined && info !== undefined && user === undefined) {
+      await gates.audit.refused({ exchange, info, auditId, error: told });
+    }
   }
+  if (audit !== undefined) await audit.over(exchange.answeredStatus);
   if (info !== undefined) {
     const endMs = context.clock.monotonic();
     context.metrics.finished({ exchange, info, startMs, endMs });
   }
   if (logger.verbosity >= requestLogLevel) {
-    logRequest({ context, exchange, user, auditId: baseHeaders['audit-id'], startMs });
+    logRequest({ context, exchange, user, auditId, startMs });
   }
 }
 
 /** A client may name its request; anything but a short plain name is replaced (OPS-4). */
-function auditId(exchange: Exchange): string {
+function auditIdOf(exchange: Exchange): string {
   const given = exchange.header('audit-id');
   return given !== undefined && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
 }

@@ -34,8 +34,14 @@ export class Permit {
 export interface Authorization {
   /** The decision of the first authorizer with an opinion; for reviews and special verbs. */
   decide(attributes: Attributes): MaybePromise<AuthorizationResult>;
-  /** The gate: a Permit, or throws (rejects with) the 403 StatusError. */
-  authorize(attributes: Attributes): MaybePromise<Permit>;
+  /**
+   * The gate: a Permit, or throws (rejects with) the 403 StatusError. `heard` is told the verdict,
+   * for the audit log.
+   */
+  authorize(
+    attributes: Attributes,
+    heard?: (verdict: AuthorizationResult) => void,
+  ): MaybePromise<Permit>;
 }
 
 /**
@@ -97,11 +103,13 @@ export function createAuthorization(options: {
 
   return {
     decide,
-    authorize(attributes) {
+    authorize(attributes, heard) {
+      const judged = (result: AuthorizationResult): Permit => {
+        heard?.(result);
+        return permit(attributes, result);
+      };
       const result = decide(attributes);
-      return result instanceof Promise
-        ? result.then((settled) => permit(attributes, settled))
-        : permit(attributes, result);
+      return result instanceof Promise ? result.then(judged) : judged(result);
     },
   };
 }

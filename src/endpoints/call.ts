@@ -1,3 +1,4 @@
+import type { AuditTrail } from '../audit/trail.ts';
 import type { TokenIssuer } from '../authn/contract.ts';
 import type { Permit } from '../authz/authorization.ts';
 import type { Clock } from '../base/clock.ts';
@@ -75,6 +76,8 @@ export interface ApiCall {
   readonly output: Output;
   /** Headers every answer carries (`audit-id`). */
   readonly baseHeaders: Readonly<Record<string, string>>;
+  /** The request's record; undefined where the policy wants none (OPS-2). */
+  readonly audit?: AuditTrail | undefined;
   /** Texts for `Warning` headers, in order. */
   readonly warnings: string[];
   /** Monotonic time at which the request gives up. */
@@ -89,4 +92,5 @@ export interface Admitted {
   readonly user: UserInfo;
   readonly permit: Permit;
   readonly baseHeaders: Readonly<Record<string, string>>;
+  readonly audit?: AuditTrail | undefined;
 }

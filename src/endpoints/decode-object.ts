@@ -56,6 +56,7 @@ export async function decodeOptionsBody(
   if (options.kind !== undefined && options.kind !== '' && options.kind !== kind) {
     throw badRequest(`decoded object cannot be converted to ${kind}`);
   }
+  call.audit?.requestObject(options);
   return options;
 }
 
@@ -88,6 +89,7 @@ export function decodeObject(
   object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;
   reportComplaints(call, { complaints, fieldValidation, fail });
+  call.audit?.requestObject(object);
   return object;
 }
 

@@ -27,6 +27,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
     user: admitted.user,
     permit: admitted.permit,
     baseHeaders: admitted.baseHeaders,
+    audit: admitted.audit,
     target: {
       def: found.def,
       version: found.version,
@@ -54,16 +55,11 @@ function tellDeprecated(admitted: Admitted, version: VersionDef, warnings: strin
   const { deprecationWarning, removedRelease } = version;
   if (deprecationWarning === undefined) return;
   warnings.push(deprecationWarning);
-  const { context, info, baseHeaders } = admitted;
+  const { context, info, audit } = admitted;
   context.metrics.deprecated({ info, version });
+  if (audit === undefined) return;
   const { dialect } = context;
-  context.annotateAudit?.({
-    auditId: baseHeaders['audit-id'] ?? '',
-    annotations: {
-      [dialect.groupLabel('deprecated')]: 'true',
-      ...(removedRelease === undefined
-        ? {}
-        : { [dialect.groupLabel('removed-release')]: removedRelease }),
-    },
-  });
+  audit.annotate(dialect.groupLabel('deprecated'), 'true');
+  if (removedRelease === undefined) return;
+  audit.annotate(dialect.groupLabel('removed-release'), removedRelease);
 }

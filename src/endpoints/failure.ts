@@ -1,3 +1,4 @@
+import type { AuditTrail } from '../audit/trail.ts';
 import { BodyAborted, BodyTooLarge, type Exchange } from '../base/exchange.ts';
 import { internalError, StatusError, tooLarge } from '../meta/status.ts';
 import { translateStoreError } from '../registry/registry.ts';
@@ -6,29 +7,32 @@ import { negotiateFailure } from './negotiate.ts';
 import { sendFailure } from './respond.ts';
 
 /**
- * Answers whatever went wrong as one Status. Something unforeseen is a 500 whose cause goes to the
- * log and not to the client.
+ * Answers whatever went wrong as one Status, and gives it. Something unforeseen is a 500 whose cause
+ * goes to the logs and not to the client.
  */
 export async function answerFailure(failure: {
   readonly context: EndpointContext;
   readonly exchange: Exchange;
   readonly baseHeaders: Readonly<Record<string, string>>;
   readonly error: unknown;
-}): Promise<void> {
-  const { context, exchange, baseHeaders } = failure;
-  if (exchange.aborted) return;
+  readonly audit?: AuditTrail | undefined;
+}): Promise<StatusError> {
+  const { context, exchange, baseHeaders, audit } = failure;
   const auditId = baseHeaders['audit-id'];
-  const error = statusErrorOf({ context, auditId, error: failure.error });
+  const error = statusErrorOf({ context, auditId, error: failure.error, audit });
+  if (exchange.aborted) {
+    audit?.responseStatus(error.status);
+    return error;
+  }
   try {
-    await sendFailure(
-      { exchange, baseHeaders, output: negotiateFailure(exchange, context.encodings) },
-      error,
-    );
+    const output = negotiateFailure(exchange, context.encodings);
+    await sendFailure({ exchange, baseHeaders, output, audit }, error);
   } catch (cause) {
     context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
     // A client that is told nothing waits until its own time is up.
     if (exchange.answeredStatus === undefined) sendBare(exchange, baseHeaders);
   }
+  return error;
 }
 
 function sendBare(exchange: Exchange, baseHeaders: Readonly<Record<string, string>>): void {
@@ -40,6 +44,7 @@ interface Failed {
   readonly context: EndpointContext;
   readonly auditId: string | undefined;
   readonly error: unknown;
+  readonly audit?: AuditTrail | undefined;
 }
 
 function statusErrorOf(failed: Failed): StatusError {
@@ -53,6 +58,7 @@ function statusErrorOf(failed: Failed): StatusError {
     return translated;
   }
   logCause(failed);
+  failed.audit?.panicked(error);
   return internalError('an unexpected error on the server', error);
 }
 

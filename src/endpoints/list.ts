@@ -31,7 +31,10 @@ export async function listEndpoint(call: ApiCall, options: ListOptions): Promise
   });
   const { encoding, pretty } = call.output;
   const headers = answerHeaders(call, encoding.mediaType);
-  const pieces = transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
+  const makePieces = () =>
+    transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
+  call.audit?.responseObject(() => Buffer.concat([...makePieces()]));
+  const pieces = makePieces();
   if (encoding.form === 'protobuf' && transform === undefined) {
     const body = protobufList(call, result, listMetadata(result));
     return sendBody(call, { status: 200, headers, body });

@@ -35,8 +35,12 @@ export async function readPatch(call: ApiCall): Promise<AnyPatch> {
   const { type, encoding } = patchFormOf(exchange.header('content-type'), accepted);
   const options = parsePatchOptions(call.info.query, { dialect, isApply: type === 'apply' });
   const bytes = await exchange.body(limits.bodyBytesMax);
-  if (type !== 'apply') return { type, bytes, options };
+  if (type !== 'apply') {
+    call.audit?.requestPatch(bytes);
+    return { type, bytes, options };
+  }
   const body = encoding === 'cbor' ? applyBodyOfCbor(bytes) : await applyBody(bytes);
+  call.audit?.requestPatch(body.value);
   return { type, bytes, options, body };
 }
 

@@ -1,6 +1,7 @@
+import type { AuditTrail } from '../audit/trail.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
-import type { StatusDetails, StatusError } from '../meta/status.ts';
+import type { Status, StatusDetails, StatusError } from '../meta/status.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
@@ -46,6 +47,9 @@ export async function sendEntry(
   const { def, version } = call.target;
   const transform = transformFor(call, 'object');
   const isProtobuf = call.output.encoding.form === 'protobuf' && transform === undefined;
+  call.audit?.responseObject(
+    () => transform?.entry(answer.entry) ?? jsonIn(def, version, answer.entry),
+  );
   const body = isProtobuf
     ? protobufObject(call, answer.entry)
     : await encodeBytes(
@@ -58,19 +62,34 @@ export async function sendEntry(
 
 /** Answers with a decoded value (discovery, reviews, a scale). */
 export async function sendValue(
-  call: Pick<ApiCall, 'baseHeaders' | 'warnings' | 'exchange' | 'output'>,
+  call: Pick<ApiCall, 'baseHeaders' | 'warnings' | 'exchange' | 'output' | 'audit'>,
   answer: { status: number; value: JsonObject },
 ): Promise<void> {
+  const { audit } = call;
+  if (audit !== undefined) tellAnswer(audit, answer.value);
   const body = await encodeValue(call.output, answer.value);
   const headers = answerHeaders(call, call.output.encoding.mediaType);
   call.exchange.send({ status: answer.status, headers, body });
 }
 
+/** A Status says in the audit log's own words how it went. */
+function tellAnswer(audit: AuditTrail, value: JsonObject): void {
+  const isStatus = value.kind === 'Status' && value.apiVersion === 'v1';
+  if (isStatus) audit.responseStatus(value as unknown as Status);
+  else audit.responseObject(() => value);
+}
+
 /** Answers a failure: the Status itself, `Retry-After` where it has one (API-10, LIST-7). */
 export async function sendFailure(
-  call: { exchange: Exchange; output: Output; baseHeaders: Readonly<Record<string, string>> },
+  call: {
+    readonly exchange: Exchange;
+    readonly output: Output;
+    readonly baseHeaders: Readonly<Record<string, string>>;
+    readonly audit?: AuditTrail | undefined;
+  },
   error: StatusError,
 ): Promise<void> {
+  call.audit?.responseStatus(error.status);
   const body = await encodeValue(call.output, error.status as unknown as JsonObject);
   const headers: Record<string, string> = {
     ...call.baseHeaders,

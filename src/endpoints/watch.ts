@@ -54,7 +54,12 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   }
   if (exchange.aborted || sink.ended) handle.close();
   else sink.start();
-  over = context.metrics.longRunning(exchange, call.info);
+  const counted = context.metrics.longRunning(exchange, call.info);
+  const recorded = call.audit?.streaming(exchange.answeredStatus ?? 200);
+  over = () => {
+    counted();
+    recorded?.();
+  };
   if (exchange.aborted || sink.ended) over();
 }
 

@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { DialectName } from '../dialect.ts';
 import type { ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
+import type { AuditSettings } from './audit-settings.ts';
 import type { FeatureGates } from './feature-gates.ts';
 import type { RuntimeConfig } from './runtime-config.ts';
 
@@ -121,6 +122,8 @@ export interface ServerConfig {
       readonly unauthorizedTtlMs: number;
     };
   };
+  /** What is recorded of requests, and where; nothing when absent (OPS-2). */
+  readonly audit?: AuditSettings;
   readonly limits: {
     readonly bodyBytesMax: number;
     readonly requestTimeoutMs: number;

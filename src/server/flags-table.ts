@@ -1,4 +1,5 @@
 import { admissionFlags } from './admission-flags.ts';
+import { auditFlags } from './audit-flags.ts';
 import { authorizationFlags } from './authorization-flags.ts';
 import { emulationChoices } from './emulation.ts';
 import { describeGates } from './feature-gates.ts';
@@ -200,6 +201,7 @@ export const serverFlags = {
     help: 'CSV file of bearer tokens: token,user,uid,"group1,group2".',
   },
   ...authorizationFlags,
+  ...auditFlags,
   'admin-kubeconfig': {
     group: 'Misc',
     type: 'string',

@@ -6,7 +6,7 @@
 /** A wrong command line; the message is one line for the user. */
 export class FlagError extends Error {}
 
-export type FlagType = 'string' | 'int' | 'bool' | 'duration' | 'list' | 'map' | 'pairs';
+export type FlagType = 'string' | 'int' | 'float' | 'bool' | 'duration' | 'list' | 'map' | 'pairs';
 
 /** How sure users may be of a flag: upstream's stages, and `own` for ours. */
 export type FlagStage = 'stable' | 'beta' | 'alpha' | 'deprecated' | 'own';
@@ -30,6 +30,7 @@ export type FlagTable = Readonly<Record<string, FlagDefinition>>;
 interface ValueTypes {
   string: string;
   int: number;
+  float: number;
   bool: boolean;
   /** Milliseconds. */
   duration: number;
@@ -146,6 +147,8 @@ function readValue(options: {
         return last;
       case 'int':
         return parseInteger(last);
+      case 'float':
+        return parseFloatingPoint(last);
       case 'bool':
         return parseBoolean(last);
       case 'duration':
@@ -170,6 +173,12 @@ function parseInteger(text: string): number {
     throw new FlagError(`${JSON.stringify(text)} is not an integer`);
   }
   return value;
+}
+
+function parseFloatingPoint(text: string): number {
+  const value = Number(text);
+  if (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) && Number.isFinite(value)) return value;
+  throw new FlagError(`${JSON.stringify(text)} is not a number`);
 }
 
 const trueTexts = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);

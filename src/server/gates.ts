@@ -34,7 +34,9 @@ interface GatesOptions {
  * Makes the gates of the pipeline from the configuration; `close` ends what they follow. What is
  * open already is closed again when it rejects.
  */
-export async function createGates(options: GatesOptions): Promise<Gates & { close(): void }> {
+export async function createGates(
+  options: GatesOptions,
+): Promise<Omit<Gates, 'audit'> & { close(): void }> {
   const closers: (() => void)[] = [];
   const close = () => {
     for (const one of closers.splice(0)) one();
@@ -51,7 +53,7 @@ export async function createGates(options: GatesOptions): Promise<Gates & { clos
 async function openGates(
   options: GatesOptions,
   closesWith: (opened: { close(): void } | undefined) => void,
-): Promise<Gates> {
+): Promise<Omit<Gates, 'audit'>> {
   const { config, api } = options;
   const { logger } = config;
   const oidc = await openOidc(options);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { dialectNames } from '../dialect.ts';
 import { readServiceRanges, type ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
 import { admissionOptions } from './admission-flags.ts';
+import { auditOptions } from './audit-flags.ts';
 import { authorizationOptions } from './authorization-flags.ts';
 import type { ServerConfig } from './config.ts';
 import { readEmulatedVersion } from './emulation.ts';
@@ -49,6 +50,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
     config: Object.freeze({
       ...flagged,
       admission: admissionOptions(values, given),
+      ...auditOptions(values, { given, dialect: values.dialect }),
       authentication: { ...flagged.authentication, ...oidc },
       featureGates: features.gates,
       runtimeConfig: apis.config,

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import type { AuditGate } from '../audit/gate.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
 import { dialectOf } from '../dialect.ts';
 import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
 import { builtinKinds } from '../kinds/index.ts';
@@ -56,6 +58,7 @@ async function start(
   const services = createServiceNumbers(config);
   const kinds = await kindsOf(config, services);
   const metrics = createMetrics({ config, kinds });
+  const { registry } = metrics;
   const store = await openStore(config);
   const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
   const api = createApi({
@@ -67,13 +70,16 @@ async function start(
     metrics,
   });
   services.readFrom(api);
+  let audit: AuditGate | undefined;
   const giveUp = async (error: unknown): Promise<never> => {
+    await audit?.close();
     await api.close();
     await store.close();
     throw error;
   };
-  const { registry } = metrics;
-  const gates = await createGates({ config, dialect, api, registry, authorization }).catch(giveUp);
+  audit = await openAudit(config, registry).catch(giveUp);
+  const opened = await createGates({ config, dialect, api, registry, authorization }).catch(giveUp);
+  const gates = { ...opened, audit };
   metrics.countInFlight(() => gates.flowControl.inFlight);
   metrics.countObjects(api);
   const server = await listen(config, tls, (exchange) => {
@@ -98,6 +104,7 @@ async function start(
     await server.drain({ timeoutMs, endStreams: api.endStreams });
     compactor.stop();
     gates.close();
+    await audit?.close();
     await api.close();
     await store.close();
   };
@@ -110,6 +117,16 @@ async function start(
       return stopping;
     },
   };
+}
+
+/** Loaded only when it is asked for. */
+async function openAudit(
+  config: ServerConfig,
+  registry: MetricRegistry,
+): Promise<AuditGate | undefined> {
+  if (config.audit === undefined) return undefined;
+  const loaded = await import('./audit.ts');
+  return loaded.openAudit(config.audit, { config, registry });
 }
 
 async function kindsOf(config: ServerConfig, services: ServiceNumbers) {

@@ -9,6 +9,8 @@ import { apiRelease } from './version.ts';
 
 /** A webhook that holds connections. */
 export interface ConnectedWebhook extends Webhook {
+  /** Posts `body` once; whatever the answer holds, its status alone says whether it was taken. */
+  post(body: string): Promise<void>;
   /** Lets calls under way end, then drops the connections. */
   retire(): void;
   /** Ends calls under way with outcome `canceled`. */
@@ -70,19 +72,21 @@ export function createWebhook(options: {
   const dropUnused = (): void => {
     if (retired && calls === 0) http.close();
   };
+  const counted = async <T>(run: () => Promise<T>): Promise<T> => {
+    if (calls >= callsMax) {
+      throw new WebhookError('too many calls of the webhook are under way', { outcome: 'error' });
+    }
+    calls += 1;
+    try {
+      return await run();
+    } finally {
+      calls -= 1;
+      dropUnused();
+    }
+  };
   return {
-    async call(body, read) {
-      if (calls >= callsMax) {
-        throw new WebhookError('too many calls of the webhook are under way', { outcome: 'error' });
-      }
-      calls += 1;
-      try {
-        return await persist(asking, () => attempt(asking, body, read));
-      } finally {
-        calls -= 1;
-        dropUnused();
-      }
-    },
+    call: (body, read) => counted(() => persist(asking, () => attempt(asking, body, read))),
+    post: (body) => counted(async () => void (await post(asking, body))),
     retire() {
       retired = true;
       dropUnused();
