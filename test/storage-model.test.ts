@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../src/base/clock.ts';
 import type { Store, StoreEvent } from '../src/storage/contract.ts';
 import { openEmbeddedStore } from '../src/storage/embedded/embedded-store.ts';
+import { freshStore, hasEtcd, startTestEtcd } from '../src/storage/etcd/testing.ts';
 import { createMemoryStore } from '../src/storage/memory/memory-store.ts';
 import { StoreModel } from '../src/storage/model.ts';
 
@@ -27,12 +28,15 @@ interface Run {
   readonly store: Store;
   readonly model: StoreModel;
   readonly random: (below: number) => number;
+  /** In which order the store judges concurrent writes. */
+  readonly order: 'calls' | 'arrival';
 }
 
 /**
- * A burst of concurrent writes. Stores judge writes in the order of the calls, as the model does.
+ * A burst of concurrent writes. Stores judge writes in the order of the calls, as the model does;
+ * a store elsewhere judges them in the order in which they arrive, and is given one at a time.
  */
-async function burst({ store, model, random }: Run): Promise<void> {
+async function burst({ store, model, random, order }: Run): Promise<void> {
   const actual = [];
   const expected = [];
   for (let i = random(12); i >= 0; i--) {
@@ -47,6 +51,7 @@ async function burst({ store, model, random }: Run): Promise<void> {
       actual.push(store.put({ key, value, expect }));
       expected.push(model.put({ key, value, expect }));
     }
+    if (order === 'arrival') await actual.at(-1);
   }
   expect((await Promise.all(actual)).map((one) => one.ok && one.revision)).toEqual(
     expected.map((one) => one.ok && one.revision),
@@ -70,8 +75,8 @@ async function compare(run: Run, compacted: number): Promise<void> {
   }
 }
 
-async function check(store: Store): Promise<void> {
-  const run: Run = { store, model: new StoreModel(), random: seededRandom(seed) };
+async function check(store: Store, order: Run['order'] = 'calls'): Promise<void> {
+  const run: Run = { store, model: new StoreModel(), random: seededRandom(seed), order };
   const { model, random } = run;
   const watches: (() => Promise<void>)[] = [];
   let compacted = 0;
@@ -117,5 +122,16 @@ test(`the embedded store behaves like the model (seed ${seed})`, async () => {
   } finally {
     await store.close();
     await rm(directory, { recursive: true, force: true });
+  }
+});
+
+test.skipIf(!hasEtcd)(`the etcd store behaves like the model (seed ${seed})`, async () => {
+  const etcd = await startTestEtcd();
+  try {
+    const store = await freshStore(etcd);
+    await check(store, 'arrival');
+    await store.close();
+  } finally {
+    await etcd.dispose();
   }
 });

@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
-import { internalError, StatusError, serviceUnavailable } from '../meta/status.ts';
+import { internalError, StatusError } from '../meta/status.ts';
 import type { GroupKind, GroupResource } from '../meta/types.ts';
 import { type Store, StoreError } from '../storage/contract.ts';
+import { unservedBy } from '../watchcache/store-errors.ts';
 import type { CachePool } from './cache-pool.ts';
 import type { AdmissionPort, FieldManagerPort } from './contract.ts';
 
@@ -40,10 +41,12 @@ export function translateStoreError(error: unknown): unknown {
         message: 'the store has no space left: nothing was written',
         cause: error,
       });
+    case 'refused':
+    case 'timed-out':
     case 'unavailable':
     case 'closed':
     case 'locked':
-      return serviceUnavailable('the store is unavailable');
+      return unservedBy(error);
     case 'compacted':
     case 'future-revision':
       return internalError('the store lost the revision that was read', error);

@@ -129,6 +129,10 @@ export type StoreErrorCode =
   | 'no-space'
   | 'damaged'
   | 'locked'
+  /** The service behind the store refused; the message is its own, and fit to be shown. */
+  | 'refused'
+  /** No answer came in time: a write may have happened. */
+  | 'timed-out'
   | 'unavailable'
   | 'closed';
 

@@ -42,7 +42,7 @@ export class WatchHub {
   readonly #logger: Logger;
   readonly #live = new Set<HubWatch>();
   readonly #all = new Set<HubWatch>();
-  readonly #backlog: (readonly StoreEvent[])[] = [];
+  readonly #backlog: { readonly events: readonly StoreEvent[]; readonly through: Revision }[] = [];
   #publishing = false;
   #ended: StoreError | undefined;
   /** Everything up to here has been handed to all live watches. */
@@ -65,16 +65,20 @@ export class WatchHub {
     return watch;
   }
 
-  /** Hands one batch of durable writes, in order of revision, to all live watches. */
-  publish(events: readonly StoreEvent[]): void {
-    this.#backlog.push(events);
+  /**
+   * Hands one batch of durable writes, in order of revision, to all live watches. The batch is all
+   * there is up to `through`, when that is more than its last event says.
+   */
+  publish(events: readonly StoreEvent[], through = events.at(-1)?.revision ?? 0): void {
+    this.#backlog.push({ events, through });
     if (this.#publishing) return;
     this.#publishing = true;
     try {
       for (let batch = this.#backlog.shift(); batch !== undefined; batch = this.#backlog.shift()) {
-        for (const watch of this.#live) this.#hand(watch, batch);
-        const last = batch[batch.length - 1];
-        if (last !== undefined) this.published = last.revision;
+        if (batch.events.length > 0) {
+          for (const watch of this.#live) this.#hand(watch, batch.events);
+        }
+        this.published = Math.max(this.published, batch.through);
         for (const watch of this.#all) watch.wake();
       }
     } finally {

@@ -28,6 +28,7 @@ import { HistoricSnapshots } from './historic.ts';
 import { listSnapshot } from './list.ts';
 import { loadSnapshot } from './loader.ts';
 import { getPoint, type ListPlan, planList, type ReadPoint, watchRevision } from './read-point.ts';
+import { unservedBy } from './store-errors.ts';
 import type { Watcher } from './watcher.ts';
 import type { CatchingUp, Initial } from './watcher-state.ts';
 import type { ChangeWindow, Snapshot } from './window.ts';
@@ -341,13 +342,5 @@ function shuttingDown(): StatusError {
 }
 
 function refuseUnavailable(error: unknown): never {
-  if (error instanceof StoreError) {
-    throw new StatusError({
-      code: 503,
-      reason: 'ServiceUnavailable',
-      message: 'the store is unavailable',
-      cause: error,
-    });
-  }
-  throw error;
+  throw error instanceof StoreError ? unservedBy(error) : error;
 }

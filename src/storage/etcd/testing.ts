@@ -1,0 +1,231 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../base/clock.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
+import { type Revision, type Store, StoreError, type StoreEvent } from '../contract.ts';
+import { type EtcdStoreOptions, openEtcdStore } from './etcd-store.ts';
+
+/** An etcd process of a test's own, on loopback. */
+export interface TestEtcd {
+  readonly url: string;
+  /** Kills the process, as a crash would; its data stays. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port and data. */
+  start(): Promise<void>;
+  /** Ends it and removes its data. */
+  dispose(): Promise<void>;
+}
+
+export interface TestEtcdOptions {
+  /** Files of a certificate, its key, and the CA that clients' certificates must be of. */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string };
+  readonly flags?: readonly string[];
+}
+
+/** Whether tests against etcd can run here; `npm test` installs it where it may. */
+export const hasEtcd = spawnSync('etcd', ['--version'], { stdio: 'ignore' }).status === 0;
+
+const startMs = 20_000;
+
+/** Starts an etcd of one member. Rejects when there is no etcd, or it does not come up. */
+export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<TestEtcd> {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-etcd-'));
+  const [clientPort, peerPort] = await freePorts();
+  const scheme = options.tls === undefined ? 'http' : 'https';
+  const url = `${scheme}://127.0.0.1:${clientPort}`;
+  const args = argumentsOf({ directory, url, peer: `http://127.0.0.1:${peerPort}`, options });
+  let running: ChildProcess | undefined;
+  const start = async () => {
+    const child = spawn('etcd', args, { stdio: 'ignore' });
+    running = child;
+    await listening(child, clientPort);
+  };
+  const kill = async () => {
+    const child = running;
+    running = undefined;
+    if (child === undefined || child.exitCode !== null) return;
+    const exited = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await exited;
+  };
+  await start();
+  return {
+    url,
+    kill,
+    start,
+    async dispose() {
+      await kill();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function argumentsOf(etcd: {
+  readonly directory: string;
+  readonly url: string;
+  readonly peer: string;
+  readonly options: TestEtcdOptions;
+}): readonly string[] {
+  const { directory, url, peer, options } = etcd;
+  const { tls, flags = [] } = options;
+  const secure =
+    tls === undefined
+      ? []
+      : [
+          '--client-cert-auth',
+          `--cert-file=${tls.cert}`,
+          `--key-file=${tls.key}`,
+          `--trusted-ca-file=${tls.ca}`,
+        ];
+  return [
+    '--name=test',
+    `--data-dir=${directory}`,
+    `--listen-client-urls=${url}`,
+    `--advertise-client-urls=${url}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=test=${peer}`,
+    '--log-level=error',
+    '--logger=zap',
+    // One member elects itself: no need to wait for others.
+    '--heartbeat-interval=10',
+    '--election-timeout=50',
+    ...secure,
+    ...flags,
+  ];
+}
+
+async function freePorts(): Promise<readonly [number, number]> {
+  const servers = [createServer(), createServer()] as const;
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve) => {
+          server.listen(0, '127.0.0.1', () => {
+            const address = server.address();
+            resolve(typeof address === 'object' && address !== null ? address.port : 0);
+          });
+        }),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return [ports[0] ?? 0, ports[1] ?? 0];
+}
+
+/** Waits until the port takes connections, or the process has ended instead. */
+async function listening(child: ChildProcess, port: number): Promise<void> {
+  let failure: string | undefined;
+  child.once('error', (error) => {
+    failure = String(error);
+  });
+  child.once('exit', (status) => {
+    failure = `exit status ${status}`;
+  });
+  const end = systemClock.monotonic() + startMs;
+  while (!(await accepts(port))) {
+    if (failure !== undefined) throw new Error(`etcd did not start: ${failure}`);
+    if (systemClock.monotonic() > end) throw new Error('etcd did not listen in time');
+    await pause(20);
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => systemClock.after(ms, resolve));
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}
+
+let spaces = 0;
+
+/**
+ * A store on a test's etcd with keys of its own, whose first revision is 0 like that of a store
+ * that nobody has written to.
+ */
+export async function freshStore(
+  etcd: TestEtcd,
+  more: Partial<EtcdStoreOptions> = {},
+): Promise<Store> {
+  spaces += 1;
+  const store = await openEtcdStore({
+    connection: { servers: [etcd.url] },
+    clock: systemClock,
+    keys: { ours: '', theirs: `/space-${spaces}:` },
+    callTimeoutMs: 10_000,
+    startTimeoutMs: 10_000,
+    ...more,
+  });
+  return shifted(store, await store.currentRevision());
+}
+
+/** The same store, with revisions counted from `base`. */
+function shifted(store: Store, base: Revision): Store {
+  const up = (revision: Revision) => (revision === 0 ? 0 : revision + base);
+  const at = (revision: Revision) => revision + base;
+  const down = (revision: Revision) => Math.max(0, revision - base);
+  const record = <T extends { createRevision: Revision; modRevision: Revision }>(one: T): T => ({
+    ...one,
+    createRevision: down(one.createRevision),
+    modRevision: down(one.modRevision),
+  });
+  const event = (one: StoreEvent): StoreEvent =>
+    one.type === 'delete'
+      ? { ...one, revision: down(one.revision) }
+      : { ...one, revision: down(one.revision), createRevision: down(one.createRevision) };
+  const refused = (error: unknown): never => {
+    if (!(error instanceof StoreError) || error.revision === undefined) throw error;
+    const { code, message, revision } = error;
+    throw new StoreError({ code, message, revision: down(revision) });
+  };
+  const write = async (run: () => ReturnType<Store['put']>) => {
+    const result = await run();
+    if (result.ok) return { ok: true as const, revision: down(result.revision) };
+    const { current } = result;
+    return { ok: false as const, current: current === undefined ? undefined : record(current) };
+  };
+  return {
+    currentRevision: async () => down(await store.currentRevision()),
+    compactRevision: async () => down(await store.compactRevision()),
+    async get(key, revision) {
+      const asked = revision === undefined ? undefined : at(revision);
+      const found = await Promise.resolve(store.get(key, asked)).catch(refused);
+      return found === undefined ? undefined : record(found);
+    },
+    async range(request) {
+      const { revision } = request;
+      const asked = revision === undefined ? request : { ...request, revision: at(revision) };
+      const result = await store.range(asked).catch(refused);
+      return { ...result, records: result.records.map(record), revision: down(result.revision) };
+    },
+    put: (request) => write(() => store.put({ ...request, expect: up(request.expect) })),
+    delete: (request) => write(() => store.delete({ ...request, expect: up(request.expect) })),
+    async watch(request) {
+      const after = at(request.after);
+      const onEvents = (events: readonly StoreEvent[]) => request.onEvents(events.map(event));
+      const watch = await store.watch({ ...request, after, onEvents }).catch(refused);
+      return {
+        get progress() {
+          return down(watch.progress);
+        },
+        reached: (revision): MaybePromise<void> => watch.reached(at(revision)),
+        close: () => watch.close(),
+      };
+    },
+    compact: (revision) => store.compact(at(revision)).catch(refused),
+    ping: () => store.ping(),
+    sizeBytes: () => store.sizeBytes(),
+    backup: (path) => store.backup(path),
+    close: () => store.close(),
+  };
+}
