@@ -5,7 +5,7 @@ import type { Authenticate } from './authn/authentication.ts';
 import type { Impersonate } from './authn/impersonation.ts';
 import type { Authorization } from './authz/authorization.ts';
 import type { Exchange } from './base/exchange.ts';
-import type { Admitted, EndpointContext } from './endpoints/call.ts';
+import type { EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
 import { answerFailure } from './endpoints/failure.ts';
 import { logRequest, requestLogLevel } from './endpoints/request-log.ts';
@@ -26,9 +26,9 @@ export interface Gates {
 }
 
 /**
- * The path of one request, read downward: what it asks for, who asks, its record for the audit log,
- * as whom, whether there is room, whether they may, then the endpoint. Each step gives what the next
- * demands, so none can be left out. Every failure, whatever threw it, becomes one Status answer.
+ * The path of one request, read downward: what it asks for, who asks, its audit record, as whom,
+ * whether there is room, whether they may, then the endpoint. Each step gives what the next demands,
+ * so none can be left out. Every failure, whatever threw it, becomes one Status answer.
  */
 export async function serve(
   exchange: Exchange,
@@ -41,6 +41,7 @@ export async function serve(
   let info: RequestInfo | undefined;
   let audit: AuditTrail | undefined;
   const auditId = auditIdOf(exchange);
+  const warnings: string[] = [];
   const baseHeaders = { 'audit-id': auditId, 'cache-control': 'no-cache, private' };
   try {
     info = parseRequest(exchange.method, exchange.url);
@@ -55,13 +56,13 @@ export async function serve(
     try {
       const heard = audit === undefined ? undefined : audit.judged.bind(audit);
       const permit = await gates.authorization.authorize(attributesOf(info, user), heard);
-      const admitted: Admitted = { context, exchange, info, user, permit, baseHeaders, audit };
-      await dispatch(admitted);
+      await dispatch({ context, exchange, info, user, permit, baseHeaders, audit, warnings });
     } finally {
       place.leave();
     }
   } catch (error) {
-    const told = await answerFailure({ context, exchange, baseHeaders, error, audit });
+    const failed = { context, exchange, baseHeaders, error, audit, warnings };
+    const told = await answerFailure(failed);
     if (gates.audit !== undefined && info !== undefined && user === undefined) {
       await gates.audit.refused({ exchange, info, auditId, error: told });
     }

@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const stages = (events: Loose[]) => events.map(({ stage }) => stage);
 
-test('OPS-2: a write is recorded when it comes and when it is answered, with its objects', async () => {
+test('OPS-2: a write is recorded as it comes and as it is answered, with its objects', async () => {
   const { id, headers } = named();
   const made = await server.post(`${maps}?fieldManager=me`, configMap('a'), {
     headers: {

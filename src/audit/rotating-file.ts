@@ -95,7 +95,11 @@ function writeWhole(file: OpenFile, bytes: Buffer): void {
     }
     file.bytes += bytes.length;
   } catch (error) {
-    ftruncateSync(file.descriptor, file.bytes);
+    try {
+      ftruncateSync(file.descriptor, file.bytes);
+    } catch {
+      // A device has no length; what is told is why the line could not be written.
+    }
     throw error;
   }
 }

@@ -31,10 +31,11 @@ export async function listEndpoint(call: ApiCall, options: ListOptions): Promise
   });
   const { encoding, pretty } = call.output;
   const headers = answerHeaders(call, encoding.mediaType);
-  const makePieces = () =>
-    transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
-  call.audit?.responseObject(() => Buffer.concat([...makePieces()]));
-  const pieces = makePieces();
+  const pieces = transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
+  if (call.audit !== undefined) {
+    const recorded = transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
+    call.audit.responseObject(() => Buffer.concat([...recorded]));
+  }
   if (encoding.form === 'protobuf' && transform === undefined) {
     const body = protobufList(call, result, listMetadata(result));
     return sendBody(call, { status: 200, headers, body });
