@@ -4,14 +4,13 @@ import { dirname } from 'node:path';
 import vm from 'node:vm';
 
 /**
- * Runs a CommonJS bundle with the machine code the build kept beside it (`<path>.cache`): reading
- * that is several times quicker than compiling the source. V8 itself refuses the code of another
- * version; then, and without the file, the source is compiled.
+ * Runs a bundle, which is one function in ASCII, with the machine code the build kept beside it
+ * (`<path>.cache`): reading that is several times quicker than compiling the source. V8 itself
+ * refuses the code of another version; then, and without the file, the source is compiled.
  */
 export function loadBundle(path) {
-  const source = readFileSync(path, 'utf8');
-  const wrapped = `(function (exports, require, module, __filename, __dirname) {${source}\n})`;
-  const script = new vm.Script(wrapped, { filename: path, cachedData: codeFor(path) });
+  const source = readFileSync(path, 'latin1');
+  const script = new vm.Script(source, { filename: path, cachedData: codeFor(path) });
   const module = { exports: {} };
   const run = script.runInThisContext();
   run(module.exports, createRequire(path), module, path, dirname(path));
