@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { systemClock } from '../src/base/clock.ts';
 import { type AuditFolder, auditFolder, named } from './audit-run.ts';
 import { configMap, eventually, type Loose, startTestServer, type TestServer } from './harness.ts';
 
@@ -265,6 +266,105 @@ test('OPS-2: requests without a name get one, and a long user agent is cut', asy
   const event = (await folder.of(id)).at(-1);
   expect(event.userAgent).toBe(`${'a'.repeat(1024)}...TRUNCATED`);
   expect(event).not.toHaveProperty('objectRef');
+});
+
+test('OPS-2: a version on its way out, and a token that was issued, are annotated', async () => {
+  const old = named();
+  await server.get('/api/v1/componentstatuses', { headers: old.headers });
+  expect((await folder.of(old.id)).at(-1).annotations['svc.io/deprecated']).toBe('true');
+
+  const token = named();
+  const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
+  const accounts = '/api/v1/namespaces/default/serviceaccounts';
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'issued' } };
+  await server.post(accounts, account);
+  const issued = await server.post(`${accounts}/issued/token`, request, { headers: token.headers });
+  const [, claims = ''] = String(issued.body.status.token).split('.');
+  const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString());
+  const event = (await folder.of(token.id)).at(-1);
+  expect(event.annotations['authentication.svc.io/issued-credential-id']).toBe(`JTI=${jti}`);
+});
+
+test('OPS-2: the token of a Secret is annotated where it is used', async () => {
+  const own = auditFolder({ rules: [{ level: 'Metadata' }] });
+  const other = await startTestServer({
+    audit: own.settings,
+    controllers: ['serviceaccount-controller', 'serviceaccount-token-controller'],
+  });
+  try {
+    const secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'svc.io/service-account-token',
+      metadata: { name: 't', annotations: { 'svc.io/service-account.name': 'old' } },
+    };
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'old' } };
+    await other.post('/api/v1/namespaces/default/serviceaccounts', account);
+    await other.post('/api/v1/namespaces/default/secrets', secret);
+    const token = await eventually(async () => {
+      const { body } = await other.get('/api/v1/namespaces/default/secrets/t');
+      const held = body.data?.token;
+      return held === undefined ? undefined : Buffer.from(held, 'base64').toString();
+    }, 'the token in the Secret');
+    const { id, headers } = named();
+    await other.get('/api', { token, headers });
+    const event = (await own.of(id)).at(-1);
+    expect(event.annotations['authentication.svc.io/legacy-token']).toBe(
+      'system:serviceaccount:default:old',
+    );
+  } finally {
+    await other.stop();
+    own.remove();
+  }
+});
+
+test('OPS-2: a failure that nobody foresaw is stage Panic, its cause told here alone', async () => {
+  const own = auditFolder({ rules: [{ level: 'Metadata' }] });
+  let isArmed = false;
+  const now = () => {
+    if (isArmed && new Error().stack?.includes('registry/create')) throw new Error('no time');
+    return systemClock.now();
+  };
+  const other = await startTestServer({ audit: own.settings, clock: { ...systemClock, now } });
+  try {
+    isArmed = true;
+    const { id, headers } = named();
+    const answer = await other.post(maps, configMap('never'), { headers });
+    expect(answer.status).toBe(500);
+    expect(answer.text).not.toContain('no time');
+    const events = await own.of(id, 'Panic');
+    expect(stages(events)).toEqual(['RequestReceived', 'Panic']);
+    expect(events.at(-1).responseStatus).toEqual({
+      metadata: {},
+      status: 'Failure',
+      reason: 'InternalError',
+      message: "APIServer panic'd: no time",
+      code: 500,
+    });
+  } finally {
+    await other.stop();
+    own.remove();
+  }
+});
+
+test('OPS-2: - as the path is standard output', async () => {
+  const own = auditFolder({ rules: [{ level: 'Metadata' }] }, { path: '-' });
+  const lines: string[] = [];
+  const spy = vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
+    lines.push(String(chunk));
+    return true;
+  });
+  try {
+    const other = await startTestServer({ audit: own.settings });
+    const { id, headers } = named();
+    await other.get('/version', { headers });
+    await other.stop();
+    const events = lines.filter((line) => line.includes(id)).map((line) => JSON.parse(line));
+    expect(stages(events)).toEqual(['RequestReceived', 'ResponseComplete']);
+  } finally {
+    spy.mockRestore();
+    own.remove();
+  }
 });
 
 test('OPS-2: the metrics count events and levels', async () => {

@@ -1,3 +1,4 @@
+import { auditNotesOf } from '../authn/audit-notes.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { StatusError } from '../meta/status.ts';
@@ -40,6 +41,7 @@ export function createAuditGate(options: TrailHost & { readonly decide: DecideAu
       if (decision.level === 'None') return undefined;
       const start = { ...startOf(request, decision), user, receivedMs: clock.now() };
       const trail = new AuditTrail(options, start);
+      for (const [key, value] of auditNotesOf(exchange) ?? []) trail.annotate(key, value);
       const required = (isRecorded: boolean): AuditTrail => {
         if (isRecorded) return trail;
         metrics.rejected.add(1);

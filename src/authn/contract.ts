@@ -52,6 +52,8 @@ export interface TokenIssuer {
     readonly expirationSeconds: number;
   }): Promise<{
     readonly token: string;
+    /** Names the token without giving it away. */
+    readonly credentialId: string;
     readonly audiences: readonly string[];
     /** Wall time, milliseconds since the epoch. */
     readonly expiresMs: number;

@@ -1,4 +1,5 @@
 import type { UserInfo } from '../meta/types.ts';
+import { noteForAudit } from './audit-notes.ts';
 import { bearerToken } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
 import type { TokenObjects } from './service-account.ts';
@@ -47,12 +48,14 @@ export function createLegacyTokenAuthenticator(options: {
   /** Audiences of this server, for which such tokens are. */
   readonly audiences: readonly string[];
   readonly lookup: 'required' | 'off';
+  /** What tells of such a token in the audit log, with the user's name. */
+  readonly auditAnnotation: string;
   readonly objects: TokenObjects & {
     /** The token a Secret holds; undefined when there is none that is not being deleted. */
     tokenOf(at: { namespace: string; name: string }): Promise<string | undefined>;
   };
 }): Authenticator {
-  const { keys, form, lookup, objects } = options;
+  const { keys, form, lookup, objects, auditAnnotation: key } = options;
   const verify = async (token: string): Promise<UserInfo | undefined> => {
     const read = readLegacyToken(token, { keys, form });
     if (read === undefined) return undefined;
@@ -78,7 +81,11 @@ export function createLegacyTokenAuthenticator(options: {
     name: 'legacy-token',
     authenticate(credentials) {
       const token = bearerToken(credentials);
-      return token?.startsWith('ey') === true ? verify(token) : undefined;
+      if (token?.startsWith('ey') !== true) return undefined;
+      return verify(token).then((user) => {
+        if (user !== undefined) noteForAudit(credentials, { key, value: user.name });
+        return user;
+      });
     },
     async reviewToken(token, targets) {
       const audiences = options.audiences.filter((one) => targets.includes(one));

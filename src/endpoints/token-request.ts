@@ -38,6 +38,8 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
     audiences,
     expirationSeconds: seconds,
   });
+  const annotation = context.dialect.label('issued-credential-id', 'authentication');
+  call.audit?.annotate(annotation, issued.credentialId);
   const value: JsonObject = {
     kind: 'TokenRequest',
     apiVersion: object.apiVersion,

@@ -64,7 +64,12 @@ export function createServiceAccountTokens(options: {
           node: boundTo('nodes'),
         };
         const token = signToken(signing, { claims, privateClaim: labelDomain });
-        return { token, audiences: named, expiresMs: expires * 1000 };
+        return {
+          token,
+          credentialId: `JTI=${claims.tokenId}`,
+          audiences: named,
+          expiresMs: expires * 1000,
+        };
       },
     },
     authenticator: inTurn([
@@ -77,7 +82,14 @@ export function createServiceAccountTokens(options: {
         clock,
         objects,
       }),
-      createLegacyTokenAuthenticator({ keys, form: legacyForm, audiences, lookup, objects }),
+      createLegacyTokenAuthenticator({
+        keys,
+        form: legacyForm,
+        audiences,
+        lookup,
+        auditAnnotation: `${dialect.group('authentication')}/legacy-token`,
+        objects,
+      }),
     ]),
   };
 }

@@ -1,0 +1,21 @@
+import type { Credentials } from './contract.ts';
+
+/** Kept as long as the exchange they are about. */
+const notes = new WeakMap<Credentials, Map<string, string>>();
+
+/**
+ * Leaves an annotation for the audit log, which begins only once it is known who asks: a credential
+ * of a kind that should not be used any more, say.
+ */
+export function noteForAudit(
+  credentials: Credentials,
+  note: { readonly key: string; readonly value: string },
+): void {
+  const held = notes.get(credentials) ?? new Map<string, string>();
+  notes.set(credentials, held.set(note.key, note.value));
+}
+
+/** What authenticators have noted of an exchange. */
+export function auditNotesOf(credentials: Credentials): ReadonlyMap<string, string> | undefined {
+  return notes.get(credentials);
+}
