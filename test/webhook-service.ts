@@ -29,6 +29,8 @@ export type Reply =
 export interface WebhookService {
   readonly url: string;
   readonly directory: string;
+  /** The authority that signed its certificate. */
+  readonly caPem: string;
   readonly received: Received[];
   /** What it says from now on. */
   answer: (call: Received) => Reply;
@@ -84,6 +86,7 @@ export async function startWebhookService(): Promise<WebhookService> {
   const service: WebhookService = {
     url,
     directory,
+    caPem: certificates.caPem,
     received,
     answer: () => ({ status: 500 }),
     file,

@@ -7,17 +7,31 @@ export interface AdmissionPlugin {
   readonly validate?: (call: AdmissionCall) => Promise<void> | undefined;
 }
 
-/** Runs plugins in order; a phase without plugins costs nothing. */
+/**
+ * Runs plugins in order; a phase without plugins costs nothing. Where a plugin has asked for it, all
+ * mutating ones run a second time, once (ADM-2).
+ */
 export function admissionChain(plugins: readonly AdmissionPlugin[]): AdmissionPort {
   const mutating = plugins.flatMap((plugin) => plugin.mutate ?? []);
   const validating = plugins.flatMap((plugin) => plugin.validate ?? []);
   return {
-    mutate: (call) => runAll(mutating, call),
+    mutate(call) {
+      const pending = runAll(mutating, call);
+      if (pending === undefined) return undefined;
+      return pending.then(() => (call.again?.wanted === true ? again(mutating, call) : undefined));
+    },
     validate: (call) => runAll(validating, call),
   };
 }
 
 type Phase = (call: AdmissionCall) => Promise<void> | undefined;
+
+/** Only what waits for somebody outside asks for this, so the first run has ended by itself. */
+async function again(phases: readonly Phase[], call: AdmissionCall): Promise<void> {
+  if (call.again === undefined) return;
+  call.again.isSecond = true;
+  await runAll(phases, call);
+}
 
 function runAll(phases: readonly Phase[], call: AdmissionCall): Promise<void> | undefined {
   for (let index = 0; index < phases.length; index += 1) {

@@ -204,9 +204,17 @@ const plugins: readonly PluginEntry[] = [
     load: async () => (await import('./deny-service-external-ips.ts')).denyServiceExternalIps,
   },
   { name: 'MutatingAdmissionPolicy', byDefault: 'on' },
-  { name: 'MutatingAdmissionWebhook', byDefault: 'on' },
+  {
+    name: 'MutatingAdmissionWebhook',
+    byDefault: 'on',
+    load: async (tools) => (await import('./webhooks/plugin.ts')).mutatingWebhooks(tools),
+  },
   { name: 'ValidatingAdmissionPolicy', byDefault: 'on' },
-  { name: 'ValidatingAdmissionWebhook', byDefault: 'on' },
+  {
+    name: 'ValidatingAdmissionWebhook',
+    byDefault: 'on',
+    load: async (tools) => (await import('./webhooks/plugin.ts')).validatingWebhooks(tools),
+  },
   {
     name: 'ResourceQuota',
     byDefault: 'on',

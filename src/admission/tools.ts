@@ -1,11 +1,16 @@
 import type { Clock } from '../base/clock.ts';
-import type { ResourceDef } from '../catalogue/resource-def.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
+import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import type { FieldRequirement, LabelRequirement } from '../meta/selectors.ts';
 import { forbidden, type StatusError } from '../meta/status.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
+import type { CachePool } from '../registry/cache-pool.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
 import type { QuotaLedger } from './quota-ledger.ts';
+import type { WebhookPort } from './webhooks/port.ts';
 
 /** Where an object is; the namespace is empty for cluster-scoped kinds. */
 export interface Place {
@@ -44,6 +49,22 @@ export interface PluginSettings {
   readonly unreachableTolerationSeconds: number;
 }
 
+/** What of an access authorization judges. */
+export interface AccessAttributes extends Required<Question> {
+  readonly isResourceRequest: boolean;
+  readonly version: string;
+  readonly path: string;
+  readonly fieldSelector?: readonly FieldRequirement[];
+  readonly labelSelector?: readonly LabelRequirement[];
+}
+
+/** What authorization says; `error` where it could not judge. */
+export interface AccessVerdict {
+  readonly decision: 'allow' | 'deny' | 'no-opinion';
+  readonly reason: string;
+  readonly error?: string;
+}
+
 /** What plugins work with; made once by `server/`. */
 export interface AdmissionTools {
   readonly dialect: Dialect;
@@ -60,6 +81,18 @@ export interface AdmissionTools {
   readonly defOfKind: (apiVersion: string, kind: string) => ResourceDef | undefined;
   /** Shared with whoever counts namespaces anew. */
   readonly ledger: QuotaLedger;
+  /** A built-in kind, by the stem of its group. */
+  readonly builtin: (stem: string, resource: string) => ResourceDef | undefined;
+  /** All kinds served now. */
+  readonly snapshot: () => CatalogueSnapshot;
+  readonly caches: CachePool;
+  /** What authorization says of anything; at once, where it can. */
+  readonly authorize: (attributes: AccessAttributes) => MaybePromise<AccessVerdict>;
+  readonly metrics: MetricRegistry;
+  /** Calls webhooks. */
+  readonly webhooks: WebhookPort;
+  /** Logs a failure that nobody is told of. */
+  readonly log: (message: string, error: unknown) => void;
   /** For the few plugins that write; made after the plugins, so asked for when needed. */
   readonly registry: () => Registry;
 }

@@ -32,11 +32,6 @@ export interface EndpointContext {
   /** Runs `callback` when the server begins to stop; the handle takes it back. */
   readonly onShutdown: (callback: () => void) => { close(): void };
   readonly metrics: RequestMetrics;
-  /** Adds annotations to the audit event of a request; absent where there is no audit log. */
-  readonly annotateAudit?: (event: {
-    readonly auditId: string;
-    readonly annotations: Readonly<Record<string, string>>;
-  }) => void;
   readonly compressResponses: boolean;
   readonly encodings: Encodings;
   /** `host:port` that discovery tells clients. */
@@ -93,4 +88,6 @@ export interface Admitted {
   readonly permit: Permit;
   readonly baseHeaders: Readonly<Record<string, string>>;
   readonly audit?: AuditTrail | undefined;
+  /** Texts for `Warning` headers, of failures too. */
+  readonly warnings: string[];
 }

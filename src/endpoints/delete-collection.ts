@@ -5,7 +5,7 @@ import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
 import { sendValue, successStatus } from './respond.ts';
-import { writeContext } from './write-context.ts';
+import { deleteOptionsShown, writeContext } from './write-context.ts';
 
 /** Deletions of one request that run at a time. */
 const parallelMax = 16;
@@ -47,7 +47,11 @@ async function deleteOne(call: ApiCall, entry: Entry, removal: DeleteOptions): P
   try {
     await deleteObject(call.context.registry, {
       target: { ...call.target, name, namespace },
-      context: writeContext(call, { dryRun: removal.dryRun, fieldManager: undefined }),
+      context: writeContext(call, {
+        dryRun: removal.dryRun,
+        fieldManager: undefined,
+        shown: () => deleteOptionsShown(removal),
+      }),
       options: removal,
     });
   } catch (error) {

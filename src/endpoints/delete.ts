@@ -3,14 +3,18 @@ import { deleteObject } from '../registry/delete.ts';
 import type { DeleteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { sendEntry, sendValue, successStatus } from './respond.ts';
-import { writeContext } from './write-context.ts';
+import { deleteOptionsShown, writeContext } from './write-context.ts';
 
 /** DELETE of one object (DEL-1, DEL-2). */
 export async function deleteEndpoint(call: ApiCall, options: DeleteOptions): Promise<void> {
   const { target, context } = call;
   const deleted = await deleteObject(context.registry, {
     target,
-    context: writeContext(call, { dryRun: options.dryRun, fieldManager: undefined }),
+    context: writeContext(call, {
+      dryRun: options.dryRun,
+      fieldManager: undefined,
+      shown: () => deleteOptionsShown(options),
+    }),
     options,
   });
   await answerDeletion(call, deleted, options);

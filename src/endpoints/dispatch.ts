@@ -17,7 +17,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   const run = verbEndpoint(info, found);
   if (run === undefined) throw methodNotAllowedOnPath();
   const output = negotiateOutput(exchange, info, context.encodings.of(found.def));
-  const warnings: string[] = [];
+  const { warnings } = admitted;
   tellDeprecated(admitted, found.version, warnings);
   // Named one by one: a spread makes objects the engine takes for dictionaries, at every request.
   const call: ApiCall = {

@@ -16,8 +16,9 @@ export async function answerFailure(failure: {
   readonly baseHeaders: Readonly<Record<string, string>>;
   readonly error: unknown;
   readonly audit?: AuditTrail | undefined;
+  readonly warnings?: readonly string[];
 }): Promise<StatusError> {
-  const { context, exchange, baseHeaders, audit } = failure;
+  const { context, exchange, baseHeaders, audit, warnings = [] } = failure;
   const auditId = baseHeaders['audit-id'];
   const error = statusErrorOf({ context, auditId, error: failure.error, audit });
   if (exchange.aborted) {
@@ -26,7 +27,7 @@ export async function answerFailure(failure: {
   }
   try {
     const output = negotiateFailure(exchange, context.encodings);
-    await sendFailure({ exchange, baseHeaders, output, audit }, error);
+    await sendFailure({ exchange, baseHeaders, output, audit, warnings }, error);
   } catch (cause) {
     context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
     // A client that is told nothing waits until its own time is up.

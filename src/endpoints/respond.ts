@@ -22,19 +22,35 @@ export function answerHeaders(
     'cache-control': baseHeaders['cache-control'] ?? '',
     'content-type': contentType,
   };
-  if (call.warnings.length > 0) headers.warning = call.warnings.map(warningHeader);
+  if (call.warnings.length > 0) headers.warning = warningHeaders(call.warnings);
   return headers;
 }
 
-/** Longest text and sum of texts upstream lets into Warning headers, bytes. */
-const warningTextMax = 4096;
+/** Characters of all texts together; above them, each is cut to its own share, as upstream. */
+const warningsLengthMax = 4096;
+const warningLengthMax = 256;
+
+/** `Warning` headers of the texts, as many as may be sent. */
+export function warningHeaders(texts: readonly string[]): string[] {
+  const lengths = texts.map((text) => Array.from(text).length);
+  const whole = lengths.reduce((sum, length) => sum + length, 0);
+  if (whole <= warningsLengthMax) return texts.map(warningHeader);
+  const headers: string[] = [];
+  let written = 0;
+  for (const text of texts) {
+    if (written >= warningsLengthMax) break;
+    const cut = Array.from(text).slice(0, warningLengthMax);
+    written += cut.length;
+    headers.push(warningHeader(cut.join('')));
+  }
+  return headers;
+}
 
 /** `299 - "text"`, quoted as RFC 7234 wants, control characters dropped. */
 export function warningHeader(text: string): string {
   const clean = Array.from(text)
     .filter((character) => character >= ' ' && character !== '\u007f')
-    .join('')
-    .slice(0, warningTextMax);
+    .join('');
   const quoted = clean.replaceAll('\\', '\\\\').replaceAll('"', '\\"');
   return `299 - "${Buffer.from(quoted, 'utf8').toString('latin1')}"`;
 }
@@ -86,14 +102,18 @@ export async function sendFailure(
     readonly output: Output;
     readonly baseHeaders: Readonly<Record<string, string>>;
     readonly audit?: AuditTrail | undefined;
+    /** What was to be told of the request before it failed. */
+    readonly warnings?: readonly string[];
   },
   error: StatusError,
 ): Promise<void> {
   call.audit?.responseStatus(error.status);
   const body = await encodeValue(call.output, error.status as unknown as JsonObject);
-  const headers: Record<string, string> = {
+  const { warnings = [] } = call;
+  const headers: Record<string, string | readonly string[]> = {
     ...call.baseHeaders,
     'content-type': call.output.encoding.mediaType,
+    ...(warnings.length === 0 ? {} : { warning: warningHeaders(warnings) }),
   };
   const retryAfter = error.status.details?.retryAfterSeconds;
   if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter);

@@ -19,6 +19,7 @@ import type { ApiCall } from './call.ts';
 import { decodeBody, decodeObject } from './decode-object.ts';
 import { sendValue } from './respond.ts';
 import { reviewSelectors, validateReviewSelectors } from './review-selectors.ts';
+import { admitVirtual } from './virtual-body.ts';
 
 type Review = (call: ApiCall, object: ApiObject) => Promise<JsonObject> | JsonObject;
 
@@ -39,6 +40,7 @@ export async function reviewEndpoint(call: ApiCall, options: WriteOptions): Prom
   const body = await decodeBody(call);
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   checkPathAgreement(call.target, object);
+  await admitVirtual(call, { object, options });
   const { version } = call.target;
   const answer = await review(call, toStorage(def, version, object));
   const value = fromStorage(def, version, asApiObject(answer));

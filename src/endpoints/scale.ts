@@ -100,10 +100,30 @@ async function writeScale(
 ): Promise<void> {
   const { target } = call;
   const { paths, options, change } = write;
-  const { entry } = await updateObject(call.context.registry, {
+  const { registry } = call.context;
+  const context = writeContext(call, options);
+  const { entry } = await updateObject(registry, {
     target,
-    context: writeContext(call, options),
-    transform: (current) => withScale(target, current as ApiObject, { paths, change }),
+    context,
+    transform: (current, attempt) =>
+      withScale(target, current as ApiObject, {
+        paths,
+        change,
+        admit: async (object, old) => {
+          const { name } = target;
+          const operation = 'UPDATE' as const;
+          await registry.admission.mutate({
+            operation,
+            target,
+            context,
+            name,
+            object,
+            old,
+            attempt,
+          });
+        },
+      }),
+    shown: (object) => scaleOf(object, paths).scale,
     record: false,
     onAbsent: 'refuse',
   });
@@ -112,16 +132,26 @@ async function writeScale(
 }
 
 /** The object after a change of its Scale: its replicas and their owners follow. */
-function withScale(
+async function withScale(
   target: Target,
   object: ApiObject,
-  { paths, change }: { paths: CrdScale; change: ScaleChange },
-): ApiObject {
+  {
+    paths,
+    change,
+    admit,
+  }: {
+    paths: CrdScale;
+    change: ScaleChange;
+    /** Admission of the changed Scale, which may change it again (ADM-2). */
+    admit: (scale: ApiObject, old: ApiObject) => Promise<void>;
+  },
+): Promise<ApiObject> {
   const mapping = scaleMappingOf(target);
   const { scale, replicas } = scaleOf(object, paths);
   const owners = ownersForScale(object.metadata.managedFields, mapping);
   if (owners !== undefined) scale.metadata.managedFields = owners;
-  const changed = change(scale);
+  const changed = change(cloneJson(scale));
+  await admit(changed, scale);
   checkScale(target, changed, object);
   const wanted = Number((changed['spec'] as { replicas?: number } | undefined)?.replicas ?? 0);
   if (wanted !== replicas) setReplicas(object, paths.specReplicasPath, wanted);

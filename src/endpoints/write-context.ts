@@ -1,11 +1,16 @@
-import type { WriteContext } from '../registry/contract.ts';
-import type { WriteOptions } from '../request/options.ts';
+import { type AuditLevel, reaches } from '../audit/event.ts';
+import type { JsonObject } from '../base/json.ts';
+import type { RequestSide, WriteContext } from '../registry/contract.ts';
+import type { DeleteOptions, WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 
 /** What the registry needs to know of a writing request besides its object. */
 export function writeContext(
   call: ApiCall,
-  options: Pick<WriteOptions, 'dryRun' | 'fieldManager'>,
+  options: Pick<WriteOptions, 'dryRun' | 'fieldManager'> & {
+    /** The options as admission shows them, where they are not those of the query alone. */
+    readonly shown?: () => JsonObject;
+  },
 ): WriteContext {
   const { context, exchange, deadlineMs } = call;
   return {
@@ -16,7 +21,72 @@ export function writeContext(
       if (!call.warnings.includes(text)) call.warnings.push(text);
     },
     expired: () => exchange.aborted || context.clock.monotonic() > deadlineMs,
+    request: new CallSide(call, options.shown),
   };
+}
+
+/** A class, as it is made for every write and its members hardly ever asked for. */
+class CallSide implements RequestSide {
+  readonly #call: ApiCall;
+  readonly #shown: (() => JsonObject) | undefined;
+  #left: AbortController | undefined;
+
+  constructor(call: ApiCall, shown: (() => JsonObject) | undefined) {
+    this.#call = call;
+    this.#shown = shown;
+  }
+
+  options(): JsonObject {
+    return this.#shown?.() ?? queryOptions(this.#call.info.query);
+  }
+
+  left(): AbortSignal {
+    if (this.#left !== undefined) return this.#left.signal;
+    const { exchange } = this.#call;
+    const controller = new AbortController();
+    this.#left = controller;
+    if (exchange.aborted) controller.abort();
+    else exchange.onAbort(() => controller.abort());
+    return controller.signal;
+  }
+
+  remainingMs(): number {
+    return this.#call.deadlineMs - this.#call.context.clock.monotonic();
+  }
+
+  annotate(key: string, value: string, level: AuditLevel = 'Metadata'): void {
+    const { audit } = this.#call;
+    if (audit !== undefined && reaches(audit.level, level)) audit.annotate(key, value);
+  }
+}
+
+/** The options of a write as its query has them. */
+function queryOptions(query: URLSearchParams): JsonObject {
+  const dryRun = query.getAll('dryRun').filter((value) => value !== '');
+  const texts = ['fieldManager', 'fieldValidation'].flatMap((name) => {
+    const value = query.get(name) ?? '';
+    return value === '' ? [] : [[name, value]];
+  });
+  return { ...(dryRun.length === 0 ? {} : { dryRun }), ...Object.fromEntries(texts) };
+}
+
+/** The options of a deletion, from wherever it had them. */
+export function deleteOptionsShown(options: DeleteOptions): JsonObject {
+  const { gracePeriodSeconds, preconditions, orphanDependents, propagationPolicy } = options;
+  return {
+    ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+    ...(preconditions === undefined ? {} : { preconditions: given(preconditions) }),
+    ...(orphanDependents === undefined ? {} : { orphanDependents }),
+    ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
+    ...(options.dryRun ? { dryRun: ['All'] } : {}),
+  };
+}
+
+function given(texts: Readonly<Record<string, string | undefined>>): JsonObject {
+  const found = Object.entries(texts).flatMap(([name, text]) =>
+    text === undefined ? [] : [[name, text] as const],
+  );
+  return Object.fromEntries(found);
 }
 
 const managerLengthMax = 128;

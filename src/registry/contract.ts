@@ -27,6 +27,20 @@ export interface WriteContext {
   readonly expired: () => boolean;
   /** Set where the server itself writes: then nobody need be asked whether its user may. */
   readonly origin?: 'server';
+  /** What admission may know of the request besides; absent where there is none. */
+  readonly request?: RequestSide;
+}
+
+/** What only admission outside of the process asks for; nothing is made before it is asked for. */
+export interface RequestSide {
+  /** The options of the request as it gave them (`fieldManager`, …), without apiVersion and kind. */
+  options(): JsonObject;
+  /** Aborted when the client leaves. */
+  left(): AbortSignal;
+  /** Milliseconds until the request gives up. */
+  remainingMs(): number;
+  /** Adds an annotation to the request's audit event, where that says so much (`Metadata`: always). */
+  annotate(key: string, value: string, level?: 'Metadata' | 'Request'): void;
 }
 
 /** Runs inside create, update and delete, on objects in the request's version (ADM-1). */
@@ -46,6 +60,18 @@ export interface AdmissionCall {
   readonly old: ApiObject | undefined;
   /** 1 for the first run; more when a conflict made the update loop run again. */
   readonly attempt: number;
+  /** Set by a mutating plugin whose change others may have to see: all run once more (ADM-2). */
+  again?: Reinvocation;
+}
+
+/** What mutating plugins keep between their two runs over one object. */
+export interface Reinvocation {
+  /** Whether somebody asked for the second run. */
+  wanted: boolean;
+  /** Whether this is the second run. */
+  isSecond: boolean;
+  /** What each plugin keeps, by its name. */
+  readonly kept: Map<string, unknown>;
 }
 
 /**

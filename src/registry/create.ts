@@ -7,7 +7,12 @@ import { makeEntry } from '../watchcache/entry.ts';
 import { settling } from './allocation.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
 import { encodeStored, entryOf, indexOf, objectKey, toStorage } from './object-codec.ts';
-import { checkPathAgreement, dropDuplicateOwners, fillSystemFields } from './object-meta.ts';
+import {
+  checkPathAgreement,
+  dropDuplicateOwners,
+  fillSystemFields,
+  wipeSystemFields,
+} from './object-meta.ts';
 import { groupResourceOf, type Registry, storing } from './registry.ts';
 import { validateNew } from './validate.ts';
 
@@ -26,7 +31,7 @@ export async function createObject(
   checkPathAgreement(target, object);
   const nowMs = registry.clock.now();
   const hasOwnName = (object.metadata.name ?? '') !== '';
-  fillSystemFields(object, nowMs);
+  wipeSystemFields(object);
   dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
   const { fieldManager } = context;
   registry.fieldManager.recordUpdate({
@@ -66,6 +71,8 @@ export async function insertObject(
     attempt: options.attempt ?? 1,
   };
   await registry.admission.mutate(call);
+  checkPathAgreement(target, object);
+  fillSystemFields(object, nowMs);
   dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const { def, version } = target;
   const stored = toStorage(def, version, object);
@@ -74,7 +81,10 @@ export async function insertObject(
   return settling(allocation, 0, async () => {
     def.strategy.prepareForCreate?.(strategyContext, stored);
     validateNew(target, strategyContext, stored);
-    await registry.admission.validate(call);
+    // Who only looks sees what will be stored.
+    const { name = '' } = stored.metadata;
+    const isSame = stored === object && name === call.name;
+    await registry.admission.validate(isSame ? call : { ...call, object: stored, name });
     for (const text of def.strategy.warnings?.(stored, undefined) ?? []) context.warn(text);
     return putNew(registry, { target, stored, context, mayRename });
   });

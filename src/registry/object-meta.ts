@@ -61,8 +61,8 @@ export function dropDuplicateOwners(
   );
 }
 
-/** Stamps what the server owns on a new object; refuses a resourceVersion. */
-export function fillSystemFields(object: ApiObject, nowMs: number): void {
+/** Takes from a new object what the server alone gives; refuses a resourceVersion. */
+export function wipeSystemFields(object: ApiObject): void {
   const { metadata } = object;
   if ((metadata.resourceVersion ?? '') !== '') {
     throw badRequest('resourceVersion should not be set on objects to be created');
@@ -73,6 +73,16 @@ export function fillSystemFields(object: ApiObject, nowMs: number): void {
   delete metadata.selfLink;
   // Kinds that count their changes begin at 1; upstream lets the client choose for the others.
   delete metadata.generation;
+  delete metadata.uid;
+  delete metadata.creationTimestamp;
+}
+
+/** Stamps what the server owns on a new object, behind mutating admission as upstream. */
+export function fillSystemFields(object: ApiObject, nowMs: number): void {
+  const { metadata } = object;
+  delete metadata.resourceVersion;
+  delete metadata.deletionTimestamp;
+  delete metadata.deletionGracePeriodSeconds;
   metadata.uid = randomUUID();
   metadata.creationTimestamp = formatTime(nowMs);
   if ((metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '') {

@@ -23,9 +23,9 @@ import {
   checkResourceVersion,
   checkUid,
   dropDuplicateOwners,
-  fillSystemFields,
   keepSystemFields,
   preconditionFailed,
+  wipeSystemFields,
 } from './object-meta.ts';
 import { groupResourceOf, type Registry, storing } from './registry.ts';
 import { validateChange } from './validate.ts';
@@ -46,6 +46,11 @@ export interface UpdateRequest {
   readonly record: boolean;
   /** What to do when the object is absent: `create` it (PUT where allowed, apply), or 404. */
   readonly onAbsent: 'create' | 'refuse';
+  /**
+   * What admission judges in place of the object (a Scale); absent: the object itself. Mutating
+   * admission is then the transform's own affair.
+   */
+  readonly shown?: (object: ApiObject) => ApiObject;
   /** Called before a create in place of an update; throws when the user may not (API-5, SSA-7). */
   readonly beforeCreate?: () => Promise<void>;
 }
@@ -105,7 +110,7 @@ function prepareInserted(
   if (uid !== '')
     throw preconditionFailed(request.target, { wanted: uid, actual: '', what: 'UID' });
   delete object.metadata.resourceVersion;
-  fillSystemFields(object, nowMs);
+  wipeSystemFields(object);
   if (!request.record) return;
   registry.fieldManager.recordUpdate({
     target: request.target,
@@ -151,14 +156,18 @@ async function attemptUpdate(
     old: live,
     attempt,
   };
-  await registry.admission.mutate(call);
+  const { shown } = request;
+  if (shown === undefined) await registry.admission.mutate(call);
   dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
+  const told = shown === undefined ? call : { ...call, object: shown(object), old: shown(live) };
   const stored = toStorage(def, version, object);
+  // Who only looks sees what will be stored.
+  const judged = stored === object || shown !== undefined ? told : { ...call, object: stored };
   const strategyContext = strategyContextOf(target, context, nowMs);
   const allocation = def.strategy.allocate?.(strategyContext, stored, old);
   return settling<Outcome>(allocation, current.revision, async () => {
     applyStrategy({ target, strategyContext, stored, old });
-    await registry.admission.validate(call);
+    await registry.admission.validate(judged);
     // Whoever tells of a status is not who wrote what there is to warn of.
     const isTold = target.subresource !== 'status';
     const warnings = isTold ? def.strategy.warnings?.(stored, old) : undefined;

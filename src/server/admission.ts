@@ -3,8 +3,11 @@ import { closedKinds } from '../admission/closed-kinds.ts';
 import { createObjectReader } from '../admission/objects.ts';
 import { admissionPlugins } from '../admission/plugin-list.ts';
 import type { QuotaLedger } from '../admission/quota-ledger.ts';
-import type { AdmissionTools } from '../admission/tools.ts';
+import type { AdmissionTools, ObjectReader } from '../admission/tools.ts';
+import type { WebhookPort } from '../admission/webhooks/port.ts';
 import { type EscalationPort, escalationCheck } from '../authz/escalation-check.ts';
+import type { Clock } from '../base/clock.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
@@ -28,14 +31,17 @@ export function createAdmission(options: {
   readonly closed: ReadonlySet<string>;
   readonly authorization: EscalationPort;
   readonly ledger: QuotaLedger;
+  readonly metrics: MetricRegistry;
   readonly registry: () => Registry;
 }): AdmissionPort {
   const { config, dialect, catalogue, caches, authorization } = options;
   const { admission = {} } = config;
+  const { snapshot } = catalogue;
+  const objects = createObjectReader({ dialect, caches, snapshot });
   const tools: AdmissionTools = {
     dialect,
     clock: config.clock,
-    objects: createObjectReader({ dialect, caches, snapshot: catalogue.snapshot }),
+    objects,
     settings: {
       notReadyTolerationSeconds: admission.notReadyTolerationSeconds ?? 300,
       unreachableTolerationSeconds: admission.unreachableTolerationSeconds ?? 300,
@@ -47,7 +53,14 @@ export function createAdmission(options: {
       const { decision, reason } = await authorization.decide({ ...asked, ...about });
       return { allowed: decision === 'allow', reason };
     },
-    kindOf: (resource) => catalogue.snapshot().builtin('', resource),
+    kindOf: (resource) => snapshot().builtin('', resource),
+    builtin: (stem, resource) => snapshot().builtin(dialect.group(stem), resource),
+    snapshot,
+    caches,
+    authorize: (attributes) => authorization.decide(attributes),
+    metrics: options.metrics,
+    webhooks: lazyWebhooks({ clock: config.clock, dialect, objects }),
+    log: (message, error) => config.logger.warn(message, { error: String(error) }),
     defOfKind: (apiVersion, kind) => defOfKind(catalogue, apiVersion, kind),
     ledger: options.ledger,
     registry: options.registry,
@@ -58,6 +71,28 @@ export function createAdmission(options: {
     closedKinds(options.closed),
     escalationCheck({ dialect, port: authorization }),
   ]);
+}
+
+/** What calls webhooks is loaded with the first call. */
+function lazyWebhooks(parts: {
+  readonly clock: Clock;
+  readonly dialect: Dialect;
+  readonly objects: ObjectReader;
+}): WebhookPort {
+  const load = async (): Promise<WebhookPort> => {
+    const [{ createAdmissionWebhooks }, { createServiceResolver }] = await Promise.all([
+      import('./admission-webhooks.ts'),
+      import('./service-address.ts'),
+    ]);
+    return createAdmissionWebhooks({ clock: parts.clock, resolve: createServiceResolver(parts) });
+  };
+  let loading: Promise<WebhookPort> | undefined;
+  return {
+    async post(request) {
+      loading ??= load();
+      return (await loading).post(request);
+    },
+  };
 }
 
 function defOfKind(

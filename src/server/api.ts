@@ -70,7 +70,7 @@ export function createApi(options: {
   const closed = new Set<string>();
   const authorization = createAuthorizationSlot();
   const quotaLedger = new QuotaLedger(config.clock);
-  const wired = { config, dialect, store, catalogue, closed, quotaLedger };
+  const wired = { config, dialect, store, catalogue, closed, quotaLedger, metrics };
   const registry = createRegistry({ ...wired, escalation: authorization });
   const customKinds = followDefinitions({ ...wired, registry });
   const { caches } = registry;
@@ -163,6 +163,7 @@ function createRegistry(options: {
   readonly closed: ReadonlySet<string>;
   readonly escalation: EscalationPort;
   readonly quotaLedger: QuotaLedger;
+  readonly metrics: Metrics;
 }): Registry {
   const { config, dialect, store, catalogue } = options;
   const { clock, logger } = config;
@@ -196,6 +197,7 @@ function createRegistry(options: {
       closed: options.closed,
       authorization: options.escalation,
       ledger: options.quotaLedger,
+      metrics: options.metrics.registry,
       registry: () => registry,
     }),
   };

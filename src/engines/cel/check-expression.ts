@@ -1,43 +1,58 @@
-import { compile } from './compile.ts';
-import type { Environment } from './environment.ts';
+import { type Compiled, compile } from './compile.ts';
 import { CelCompileError } from './issues.ts';
-import { parse } from './parser.ts';
-import { standardFunctions } from './standard-functions.ts';
-import { dynType, showType } from './types.ts';
+import { requestEnvironment } from './request-types.ts';
+import { showType, type Type } from './types.ts';
+import { CelError } from './values.ts';
 
-/** What an expression may name, and what it must come to. */
+/** What an expression of a webhook or policy may name, and what it must come to. */
 export interface ExpressionUse {
-  /** Names of its variables, whose types nobody knows beforehand. */
+  /** Names of its variables: `object`, `request`, `params`, `variables`, … */
   readonly variables: readonly string[];
   /** Types it may have; empty: any. */
   readonly wanted: readonly string[];
+  /** The policy's own variables, with their types; where absent, nothing is known of them. */
+  readonly own?: ReadonlyMap<string, Type>;
 }
 
-/** Its functions are the admission gate's own and not declared here. */
-const authorizer = /\bauthorizer\b/;
-
-/**
- * Why an expression cannot be used so, in upstream's words; undefined when it can. One that asks the
- * authorizer is only read, not judged by its types.
- */
-export function expressionProblem(source: string, use: ExpressionUse): string | undefined {
-  const environment: Environment = {
-    functions: standardFunctions(),
-    variables: new Map(use.variables.map((name) => [name, dynType])),
-  };
+/** An expression compiled for its use, or why it cannot be, in upstream's words. */
+export function compileExpression(
+  source: string,
+  use: ExpressionUse,
+): Compiled | { readonly problem: string } {
+  const { own } = use;
+  const environment = requestEnvironment({
+    names: use.variables,
+    ...(own === undefined ? {} : { variables: own }),
+  });
   try {
-    if (use.variables.includes('authorizer') && authorizer.test(source)) {
-      parse(source);
-      return undefined;
-    }
-    const { type } = compile(source, environment);
+    const compiled = compile(source, environment);
     const { wanted } = use;
-    if (wanted.length === 0 || wanted.includes(type.name)) return undefined;
-    return wanted.length === 1
-      ? `must evaluate to ${wanted[0]} but got ${showType(type)}`
-      : `must evaluate to one of [${wanted.join(' ')}]`;
+    const shown = showType(compiled.type);
+    if (wanted.length > 0 && !wanted.includes(compiled.type.name)) {
+      const problem =
+        wanted.length === 1
+          ? `must evaluate to ${wanted[0]} but got ${shown}`
+          : `must evaluate to one of [${wanted.join(' ')}]`;
+      return { problem };
+    }
+    return compiled;
   } catch (error) {
-    if (error instanceof CelCompileError) return `compilation failed: ${error.message}`;
+    if (error instanceof CelCompileError) {
+      return { problem: `compilation failed: ${error.message}` };
+    }
     throw error;
+  }
+}
+
+/** Why an expression cannot be used so; undefined when it can. */
+export function expressionProblem(source: string, use: ExpressionUse): string | undefined {
+  const compiled = compileExpression(source, use);
+  if ('problem' in compiled) return compiled.problem;
+  try {
+    compiled.program();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return `program instantiation failed: ${error.message}`;
   }
 }

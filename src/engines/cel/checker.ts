@@ -149,6 +149,10 @@ class Checker {
     const qualified = qualifiedName(expr);
     const named = qualified === undefined ? undefined : typeNames.get(qualified.replace(/^\./, ''));
     if (named !== undefined) return typeType(named);
+    // A variable may have a dot in its name.
+    if (qualified !== undefined && this.#environment.variables.has(qualified)) {
+      return this.#lookup(qualified, undefined) ?? errorType;
+    }
     const operand = this.#resolved(this.typeOf(expr.operand, scope));
     const isOptional = operand.name === 'optional_type';
     const target = this.#resolved(isOptional ? (operand.args[0] ?? dynType) : operand);

@@ -23,24 +23,45 @@ export interface Program {
    * is passed. @returns the value and what it cost
    */
   run(variables: ReadonlyMap<string, Value>, costMax: number): { value: Value; cost: number };
+  /** The same, with a failure as `error`, since it has its cost too. Throws `EvaluationPaused`. */
+  measure(variables: ReadonlyMap<string, Value>, costMax: number): Measured;
 }
+
+/** What an evaluation came to, and what it cost. */
+export type Measured = { readonly cost: number } & (
+  | { readonly value: Value; readonly error?: never }
+  | { readonly error: CelError }
+);
 
 /** Makes a program of a tree. Throws `CelError` where constants alone show a failure. */
 export function program(expr: Expr, environment: Environment): Program {
   const names = [...environment.variables.keys()];
   const compiler = new Compiler(environment);
   const step = compiler.compile(expr, names);
+  const frameOf = (variables: ReadonlyMap<string, Value>, costMax: number) => {
+    const meter = { cost: 0 };
+    const slots = names.map((name) => variables.get(name) ?? null);
+    const spend = (amount: number) => {
+      meter.cost += amount;
+      if (meter.cost > costMax) {
+        throw new CelCostError('operation cancelled: actual cost limit exceeded');
+      }
+    };
+    return { frame: { slots, spend }, meter };
+  };
   return {
     run(variables, costMax) {
-      let cost = 0;
-      const slots = names.map((name) => variables.get(name) ?? null);
-      const spend = (amount: number) => {
-        cost += amount;
-        if (cost > costMax) {
-          throw new CelCostError('operation cancelled: actual cost limit exceeded');
-        }
-      };
-      return { value: step({ slots, spend }), cost };
+      const { frame, meter } = frameOf(variables, costMax);
+      return { value: step(frame), cost: meter.cost };
+    },
+    measure(variables, costMax) {
+      const { frame, meter } = frameOf(variables, costMax);
+      try {
+        return { value: step(frame), cost: meter.cost };
+      } catch (error) {
+        if (!(error instanceof CelError)) throw error;
+        return { error, cost: meter.cost };
+      }
     },
   };
 }
@@ -108,6 +129,7 @@ class Compiler implements Compiles {
   #select(expr: SelectExpr, scope: readonly string[]): Step {
     const qualified = qualifiedName(expr)?.replace(/^\./, '');
     if (qualified !== undefined && typeNames.has(qualified)) return this.#ident(qualified, []);
+    if (qualified !== undefined && scope.includes(qualified)) return this.#ident(qualified, scope);
     const operand = this.compile(expr.operand, scope);
     const { field } = expr;
     if (expr.test) return (frame) => hasField(operand(frame), field);

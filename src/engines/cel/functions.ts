@@ -29,7 +29,10 @@ export type Library = readonly (readonly [signature: string, run: Run])[];
 const targets = new Set(
   (
     'dyn bool int uint double string bytes list map timestamp duration type optional_type ' +
-    'net.IP net.CIDR kubernetes.URL kubernetes.Quantity kubernetes.Semver kubernetes.NamedFormat'
+    'net.IP net.CIDR kubernetes.URL kubernetes.Quantity kubernetes.Semver kubernetes.NamedFormat ' +
+    ['Authorizer', 'PathCheck', 'GroupCheck', 'ResourceCheck', 'Decision']
+      .map((name) => `kubernetes.authorization.${name}`)
+      .join(' ')
   ).split(' '),
 );
 

@@ -6,6 +6,15 @@ export class CelError extends Error {}
 /** The limit of an evaluation's cost was passed: no operator absorbs this. */
 export class CelCostError extends CelError {}
 
+/** An evaluation waits for somebody's answer: it is to be run again once that is there. */
+export class EvaluationPaused extends Error {
+  readonly answer: Promise<unknown>;
+  constructor(answer: Promise<unknown>) {
+    super('the evaluation waits for an answer');
+    this.answer = answer;
+  }
+}
+
 export class Uint {
   readonly value: bigint;
   constructor(value: bigint) {

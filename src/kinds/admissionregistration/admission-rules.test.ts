@@ -316,7 +316,7 @@ describe('expressions', () => {
   const good: JsonObject = {
     spec: {
       matchConstraints: { resourceRules: [rule] },
-      validations: [{ expression: 'object.a > 3 && request.b == "c"' }],
+      validations: [{ expression: 'object.a > 3 && request.name == "c"' }],
     },
   };
   const undeclared = (name: string) =>

@@ -1,0 +1,167 @@
+import type { JsonObject } from '../../base/json.ts';
+import type { Measured, Program } from '../../engines/cel/evaluator.ts';
+import { jsonToValue } from '../../engines/cel/json-values.ts';
+import {
+  type AccessAnswer,
+  type AskAccess,
+  authorizerValue,
+  resourceCheckValue,
+} from '../../engines/cel/library/authorizer.ts';
+import { requestResourceName } from '../../engines/cel/request-types.ts';
+import { EvaluationPaused, type Value } from '../../engines/cel/values.ts';
+import type { Schema } from '../../engines/schema/schema.ts';
+import { parseFieldSelector, parseLabelSelector } from '../../meta/selectors.ts';
+import type { ApiObject, UserInfo } from '../../meta/types.ts';
+import type { RequestFacts } from '../matching/facts.ts';
+import type { AdmissionTools } from '../tools.ts';
+
+/** What expressions about a request are given. */
+export interface ExpressionInputs {
+  readonly object: ApiObject | undefined;
+  readonly old: ApiObject | undefined;
+  /** `request`: an AdmissionRequest without its objects. */
+  readonly request: JsonObject;
+  readonly namespaceObject?: JsonObject | undefined;
+  readonly params?: JsonObject | undefined;
+  readonly user: UserInfo;
+  readonly facts: RequestFacts;
+}
+
+/** What one evaluation may cost. */
+const callCostMax = 1_000_000;
+
+const times: Schema = { type: 'string', format: 'date-time' };
+const namespaceSchema: Schema = {
+  type: 'object',
+  preserveUnknownFields: true,
+  properties: new Map(
+    Object.entries({
+      metadata: {
+        type: 'object',
+        preserveUnknownFields: true,
+        properties: new Map([
+          ['creationTimestamp', { schema: times }],
+          ['deletionTimestamp', { schema: times }],
+        ]),
+      } as Schema,
+    }).map(([name, schema]) => [name, { schema }]),
+  ),
+};
+
+/** The variables of expressions about a request; the policy's own are not among them. */
+export function requestVariables(
+  inputs: ExpressionInputs,
+  tools: Pick<AdmissionTools, 'authorize'>,
+): Map<string, Value> {
+  const plain = (json: JsonObject | undefined) =>
+    json === undefined ? null : jsonToValue(json, {});
+  const ask = askerFor(inputs.user, tools);
+  const { resource, subresource, namespace, name } = inputs.facts;
+  const at = { group: resource.group, resource: resource.resource, subresource, namespace, name };
+  const { namespaceObject } = inputs;
+  return new Map<string, Value>([
+    ['object', plain(inputs.object)],
+    ['oldObject', plain(inputs.old)],
+    ['request', plain(inputs.request)],
+    [
+      'namespaceObject',
+      namespaceObject === undefined ? null : jsonToValue(namespaceObject, namespaceSchema),
+    ],
+    ['params', plain(inputs.params)],
+    ['authorizer', authorizerValue(ask)],
+    [requestResourceName, resourceCheckValue(ask, at)],
+  ]);
+}
+
+function askerFor(user: UserInfo, tools: Pick<AdmissionTools, 'authorize'>): AskAccess {
+  return ({ user: account, path, fieldSelector, labelSelector, ...question }) => {
+    const who = account === undefined ? user : serviceAccountUser(account);
+    const selectors = readSelectors({ fieldSelector, labelSelector });
+    const answer = tools.authorize({
+      ...question,
+      ...(path === undefined ? selectors : {}),
+      user: who,
+      isResourceRequest: path === undefined,
+      version: path === undefined ? '*' : '',
+      path: path ?? '',
+    });
+    const read = ({ decision, reason, error = '' }: Awaited<typeof answer>): AccessAnswer => ({
+      allowed: decision === 'allow',
+      reason,
+      error,
+    });
+    return answer instanceof Promise ? answer.then(read) : read(answer);
+  };
+}
+
+function serviceAccountUser(name: string): UserInfo {
+  const namespace = name.split(':')[2] ?? '';
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
+  return { name, uid: '', groups: [...groups, 'system:authenticated'], extra: {} };
+}
+
+/** A selector that cannot be read narrows nothing down, so it allows no more than none. */
+function readSelectors(given: { fieldSelector: string; labelSelector: string }) {
+  const { fieldSelector, labelSelector } = given;
+  return {
+    ...(fieldSelector === '' ? {} : { fieldSelector: readable(fieldSelector, parseFieldSelector) }),
+    ...(labelSelector === ''
+      ? {}
+      : {
+          labelSelector: readable(labelSelector, (text) => parseLabelSelector(text).requirements),
+        }),
+  };
+}
+
+function readable<T>(text: string, parse: (text: string) => readonly T[]): readonly T[] {
+  try {
+    return parse(text);
+  } catch {
+    return [];
+  }
+}
+
+/** The expressions of one webhook or policy have cost more than they may all together. */
+export class OutOfBudget extends Error {
+  constructor() {
+    super(
+      'validation failed due to running out of cost budget, no further validation rules will be run',
+    );
+  }
+}
+
+/** What the expressions of one run may still cost. */
+export class Budget {
+  #left: number;
+
+  constructor(left: number) {
+    this.#left = left;
+  }
+
+  /** Throws `OutOfBudget`. */
+  spend(cost: number): void {
+    if (cost > this.#left) throw new OutOfBudget();
+    this.#left -= cost;
+  }
+}
+
+/** How often an evaluation may wait for an answer; each asks something new. */
+const pausesMax = 1000;
+
+/** Runs a program, waiting for authorization where it asks. Throws `OutOfBudget`. */
+export async function runExpression(
+  program: Program,
+  variables: ReadonlyMap<string, Value>,
+  budget: Budget,
+): Promise<Measured> {
+  for (let pauses = 0; ; pauses += 1) {
+    try {
+      const measured = program.measure(variables, callCostMax);
+      budget.spend(measured.cost);
+      return measured;
+    } catch (error) {
+      if (!(error instanceof EvaluationPaused) || pauses === pausesMax) throw error;
+      await error.answer;
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import type { JsonObject } from '../../base/json.ts';
+import { decodeTyped } from '../../engines/schema/decode-typed.ts';
+import { schemaOf } from '../../kinds/schema-of.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { asApiObject } from '../../registry/object-codec.ts';
+import type { KindFact } from './facts.ts';
+import type { Served } from './versioned.ts';
+
+/**
+ * An object that was changed from outside, in the form its kind has: types checked, members nobody
+ * knows dropped, defaults filled in. The object itself may be used up. Throws DecodeError.
+ */
+export function reshaped(
+  object: JsonObject,
+  { served, kind }: { readonly served: Served; readonly kind: KindFact },
+): ApiObject {
+  const { def, version } = served;
+  if (kind.kind !== def.kind) return asApiObject(decodeTyped(ownSchema(kind))(object));
+  if (version.decode !== undefined) {
+    version.decode(object);
+    return asApiObject(object);
+  }
+  const made = asApiObject(decodeTyped(version.schema)(object));
+  version.defaults?.(made);
+  return made;
+}
+
+/** The schema of what a sub-resource takes in place of the object. */
+function ownSchema({ group, version, kind }: KindFact) {
+  const stem = group === '' ? 'core' : (group.split('.', 1)[0] ?? group);
+  return schemaOf(`${stem}.${version}.${kind}`);
+}

@@ -1,0 +1,41 @@
+import { cloneJson } from '../../base/json.ts';
+import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../../catalogue/resource-def.ts';
+import { internalError } from '../../meta/status.ts';
+import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
+import { fromStorage, toStorage } from '../../registry/object-codec.ts';
+
+/** How a resource is served in one version. */
+export interface Served {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+}
+
+/**
+ * The object as a resource serves it, as a new object. It may be given in any of its versions, the
+ * stored one included; what is of another kind (a Scale, an Eviction) has no other versions here.
+ */
+export function convertTo(
+  object: ApiObject,
+  wanted: Served,
+  snapshot: CatalogueSnapshot,
+): ApiObject {
+  const { def, version } = wanted;
+  const copy = cloneJson(object);
+  if (copy.apiVersion === apiVersionOf({ group: def.group, version: version.version })) return copy;
+  const { storage } = def;
+  if (copy.kind !== def.kind && copy.kind !== storage.kind) return copy;
+  if (copy.apiVersion === storage.apiVersion) return fromStorage(def, version, copy);
+  const from = servedAs(copy, def, snapshot);
+  return fromStorage(def, version, toStorage(from.def, from.version, copy));
+}
+
+function servedAs(object: ApiObject, like: ResourceDef, snapshot: CatalogueSnapshot): Served {
+  for (const def of snapshot.defs) {
+    if (def.storage.prefix !== like.storage.prefix) continue;
+    const version = def.versions.find(
+      (one) => apiVersionOf({ group: def.group, version: one.version }) === object.apiVersion,
+    );
+    if (version !== undefined) return { def, version };
+  }
+  throw internalError(`unable to convert from ${object.apiVersion}: unknown kind ${object.kind}`);
+}

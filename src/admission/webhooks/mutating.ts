@@ -1,0 +1,164 @@
+import { cloneJson, type JsonObject, jsonEqual } from '../../base/json.ts';
+import { encodeJson } from '../../codec/json.ts';
+import { decodeManaged } from '../../engines/apply/managed-fields.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import type { AdmissionCall, Reinvocation } from '../../registry/contract.ts';
+import { convertTo } from '../matching/versioned.ts';
+import type { AdmissionTools } from '../tools.ts';
+import { type Asking, askHook, measured, outOfTime, unforeseen } from './ask.ts';
+import { failureError, HookFailure } from './denial.ts';
+import type { Dispatch, Hook } from './hooks.ts';
+import { type HookMetrics, hookMetrics } from './metrics.ts';
+import { patchedBy, replaceContent } from './patched.ts';
+import { type Invocation, invocationOf } from './select.ts';
+
+/** What the plugin keeps from one run over an object to the next. */
+interface Kept {
+  /** The object as this plugin left it. */
+  output: JsonObject | undefined;
+  /** Hooks that were asked and are to be asked again when the object changes after them. */
+  readonly asked: Set<string>;
+  /** Hooks to ask in the second run. */
+  readonly toAsk: Set<string>;
+}
+
+interface Run extends Asking {
+  readonly call: AdmissionCall;
+  readonly metrics: HookMetrics;
+  readonly again: Reinvocation;
+  readonly kept: Kept;
+}
+
+const pluginName = 'MutatingAdmissionWebhook';
+
+/** Asks mutating hooks one after the other, each about what the one before made of the object. */
+export function mutatingDispatch(tools: AdmissionTools): Dispatch {
+  const metrics = hookMetrics(tools.metrics, 'admit');
+  return async (call, hooks) => {
+    call.again ??= { wanted: false, isSecond: false, kept: new Map() };
+    const { again } = call;
+    const kept = (again.kept.get(pluginName) as Kept | undefined) ?? {
+      output: undefined,
+      asked: new Set<string>(),
+      toAsk: new Set<string>(),
+    };
+    again.kept.set(pluginName, kept);
+    if (again.isSecond && !jsonEqual(kept.output, call.object)) requireAgain(kept);
+    const run: Run = { tools, phase: 'mutating', call, metrics, again, kept };
+    const owners = call.object?.metadata.managedFields;
+    let changed = false;
+    for (const [index, hook] of hooks.entries()) {
+      if (await askOne(hook, run, index)) changed = true;
+    }
+    if (changed) keepOwnersReadable(call, owners);
+    kept.output =
+      kept.asked.size > 0 && call.object !== undefined ? cloneJson(call.object) : undefined;
+  };
+}
+
+function requireAgain(kept: Kept): void {
+  for (const uid of kept.asked) kept.toAsk.add(uid);
+  kept.asked.clear();
+}
+
+/** Asks one hook, if it is to be asked. @returns whether it changed the object */
+async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
+  const { call, tools, again, kept } = run;
+  const invocation = await invocationOf(hook, run);
+  if (invocation === undefined) return false;
+  // Who was passed over the first time is not asked for the first time in the second run.
+  if (again.isSecond && !kept.toAsk.has(hook.uid)) return false;
+  const startMs = tools.clock.monotonic();
+  let changed = false;
+  let failure: unknown;
+  try {
+    changed = await change(invocation, run, index);
+  } catch (error) {
+    failure = error;
+  }
+  annotate(run, { hook, index, what: 'mutation', more: { mutated: changed } });
+  const isIgnored = hook.failurePolicy === 'Ignore';
+  const durationMs = tools.clock.monotonic() - startMs;
+  const { operation } = invocation.asked.facts;
+  run.metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
+  if (changed) {
+    requireAgain(kept);
+    again.wanted = true;
+  }
+  if (hook.isReinvocable) kept.asked.add(hook.uid);
+  if (failure === undefined) return changed;
+  if (!(failure instanceof HookFailure)) throw unforeseen(failure);
+  if (!isIgnored) throw failureError(failure);
+  failOpen(failure, run, { hook, index });
+  if (call.context.expired()) throw outOfTime();
+  return false;
+}
+
+async function change(invocation: Invocation, run: Run, index: number): Promise<boolean> {
+  const { call, tools } = run;
+  const verdict = await askHook(invocation, run);
+  const patched = patchedBy(verdict, invocation);
+  if (patched === undefined || call.object === undefined) return false;
+  const { hook } = invocation;
+  const more = { patch: patched.operations, patchType: verdict.patchType };
+  annotate(run, { hook, index, what: 'patch', more });
+  if (jsonEqual(patched.object, invocation.asked.object)) return false;
+  const { target } = call;
+  const isOwn =
+    invocation.served.version === target.version && invocation.served.def === target.def;
+  const snapshot = tools.snapshot();
+  replaceContent(call.object, isOwn ? patched.object : convertTo(patched.object, target, snapshot));
+  return true;
+}
+
+function failOpen(failure: HookFailure, run: Run, at: { hook: Hook; index: number }): void {
+  if (failure.isCanceled) return;
+  const { tools, metrics, again, call } = run;
+  const { hook, index } = at;
+  metrics.failedOpen(hook.name);
+  tools.log('a webhook failed and was passed over', failure);
+  const key = `round_${again.isSecond ? 1 : 0}_index_${index}`;
+  const domain = `failed-open.mutation.webhook.${tools.dialect.group('admission')}`;
+  call.context.request?.annotate(`${domain}/${key}`, hook.name);
+}
+
+/** Tells the audit log what a hook did, under upstream's keys. */
+function annotate(
+  { tools, again, call }: Run,
+  at: {
+    readonly hook: Hook;
+    readonly index: number;
+    readonly what: 'mutation' | 'patch';
+    readonly more: JsonObject;
+  },
+): void {
+  const { request } = call.context;
+  if (request === undefined) return;
+  const { configuration, name: webhook } = at.hook;
+  const key = `round_${again.isSecond ? 1 : 0}_index_${at.index}`;
+  const domain = `${at.what}.webhook.${tools.dialect.group('admission')}`;
+  const told = encodeJson({ configuration, webhook, ...at.more }).toString('utf8');
+  request.annotate(`${domain}/${key}`, told, at.what === 'patch' ? 'Request' : 'Metadata');
+}
+
+/**
+ * Hooks may rewrite who owns which field, but not so that nobody can read it any more: then all is as
+ * it was, and the client is warned (ADM-2).
+ */
+function keepOwnersReadable(
+  { object, context }: AdmissionCall,
+  owners: ApiObject['metadata']['managedFields'],
+): void {
+  if (object === undefined || object.metadata.managedFields === owners) return;
+  try {
+    decodeManaged(object.metadata.managedFields);
+  } catch (error) {
+    if (owners === undefined) delete object.metadata.managedFields;
+    else object.metadata.managedFields = owners;
+    const why = error instanceof Error ? error.message : String(error);
+    context.warn(
+      '.metadata.managedFields was in an invalid state after admission; this could be caused by ' +
+        `an outdated mutating admission controller; please fix your requests: ${why}`,
+    );
+  }
+}

@@ -1,0 +1,67 @@
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { decodeJson } from '../../codec/json.ts';
+import { applyJsonPatch, parseJsonPatch } from '../../engines/patch/json-patch.ts';
+import { PatchError } from '../../engines/patch/patch-error.ts';
+import { DecodeError } from '../../engines/schema/depth.ts';
+import { internalError } from '../../meta/status.ts';
+import type { ApiObject } from '../../meta/types.ts';
+import { reshaped } from '../matching/reshape.ts';
+import { HookFailure } from './denial.ts';
+import type { Verdict } from './review.ts';
+import type { Invocation } from './select.ts';
+
+/**
+ * The object as a webhook's patch makes it, decoded and defaulted anew in the version it was shown
+ * in; undefined where the patch is empty. Throws HookFailure for a patch that cannot be read, and
+ * 500 for one that does not fit the object.
+ */
+export function patchedBy(
+  verdict: Verdict,
+  { hook, asked, served }: Invocation,
+): { readonly object: ApiObject; readonly operations: JsonValue } | undefined {
+  if (verdict.patch.length === 0) return undefined;
+  const { value, operations } = readPatch(verdict, hook.name);
+  if (operations.length === 0) return undefined;
+  const { object } = asked;
+  if (object === undefined) {
+    const name = JSON.stringify(hook.name);
+    const why = 'attempted to modify the object, which is not supported for this operation';
+    throw internalError(`admission webhook ${name} ${why}`);
+  }
+  if (verdict.patchType !== 'JSONPatch') {
+    const why = `unsupported patch type ${JSON.stringify(verdict.patchType)}`;
+    throw new HookFailure(hook.name, { why, code: 400 });
+  }
+  try {
+    const patched = applyJsonPatch(object, operations);
+    if (!isObject(patched)) throw new DecodeError('the patched object is no object');
+    return { object: reshaped(patched, { served, kind: asked.kind }), operations: value };
+  } catch (error) {
+    if (error instanceof PatchError || error instanceof DecodeError) {
+      throw internalError(error.message, error);
+    }
+    throw error;
+  }
+}
+
+function readPatch(
+  { patch }: Verdict,
+  name: string,
+): { value: JsonValue; operations: ReturnType<typeof parseJsonPatch> } {
+  try {
+    const { value } = decodeJson(patch);
+    return { value, operations: parseJsonPatch(value) };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new HookFailure(name, {
+      why: `received undecodable patch in webhook response: ${why}`,
+      code: 503,
+    });
+  }
+}
+
+/** Makes one object what another is, in place: whoever holds it goes on with the new content. */
+export function replaceContent(target: JsonObject, content: JsonObject): void {
+  for (const name of Object.keys(target)) delete target[name];
+  Object.assign(target, content);
+}

@@ -1,0 +1,106 @@
+import type { Environment } from './environment.ts';
+import { type Functions, functionsOf } from './functions.ts';
+import { authorization, authorizerTypes } from './library/authorizer.ts';
+import { standardFunctions } from './standard-functions.ts';
+import {
+  boolType,
+  dynType,
+  intType,
+  listType,
+  mapType,
+  stringType,
+  type Type,
+  timestampType,
+} from './types.ts';
+
+function objectType(name: string, fields: Readonly<Record<string, Type>>): Type {
+  return { name: `kubernetes.${name}`, args: [], fields: new Map(Object.entries(fields)) };
+}
+
+const texts = (names: string): Record<string, Type> =>
+  Object.fromEntries(names.split(' ').map((name) => [name, stringType]));
+
+const kindType = objectType('GroupVersionKind', texts('group version kind'));
+const resourceType = objectType('GroupVersionResource', texts('group version resource'));
+const userType = objectType('UserInfo', {
+  ...texts('username uid'),
+  groups: listType(stringType),
+  extra: mapType(stringType, listType(stringType)),
+});
+
+/** The type of `request`: an AdmissionRequest without its objects. */
+const requestType = objectType('AdmissionRequest', {
+  kind: kindType,
+  resource: resourceType,
+  requestKind: kindType,
+  requestResource: resourceType,
+  ...texts('subResource requestSubResource name namespace operation'),
+  userInfo: userType,
+  dryRun: boolType,
+  options: dynType,
+});
+
+/** The type of `namespaceObject`: what of a Namespace expressions may look at. */
+const namespaceType = objectType('Namespace', {
+  metadata: objectType('NamespaceMetadata', {
+    ...texts('name generateName namespace UID resourceVersion'),
+    labels: mapType(stringType, stringType),
+    annotations: mapType(stringType, stringType),
+    creationTimestamp: timestampType,
+    deletionTimestamp: timestampType,
+    deletionGracePeriodSeconds: intType,
+    generation: intType,
+    finalizers: listType(stringType),
+  }),
+  spec: objectType('NamespaceSpec', { finalizers: listType(stringType) }),
+  status: objectType('NamespaceStatus', texts('phase')),
+});
+
+/** The variable below `authorizer` that checks the resource of the request itself. */
+export const requestResourceName = 'authorizer.requestResource';
+
+const variableTypes: Readonly<Record<string, Type>> = {
+  object: dynType,
+  oldObject: dynType,
+  request: requestType,
+  namespaceObject: namespaceType,
+  params: dynType,
+  authorizer: { name: authorizerTypes.authorizer, args: [] },
+  [requestResourceName]: { name: authorizerTypes.resource, args: [] },
+};
+
+let made: Functions | undefined;
+
+function functionsOfRequests(): Functions {
+  if (made !== undefined) return made;
+  const functions = new Map(standardFunctions());
+  for (const [name, overloads] of functionsOf([authorization])) {
+    functions.set(name, [...(functions.get(name) ?? []), ...overloads]);
+  }
+  made = functions;
+  return made;
+}
+
+/**
+ * What an expression of a webhook or policy may use. `variables` are the policy's own, with the
+ * types their expressions have; with `authorizer` comes the check of the request's own resource.
+ */
+export function requestEnvironment(use: {
+  readonly names: readonly string[];
+  readonly variables?: ReadonlyMap<string, Type>;
+}): Environment {
+  const variables = new Map<string, Type>();
+  for (const name of use.names) {
+    const type = variableTypes[name];
+    if (type !== undefined) variables.set(name, type);
+    if (name === 'authorizer') {
+      variables.set(requestResourceName, variableTypes[requestResourceName] as Type);
+    }
+  }
+  if (use.names.includes('variables')) {
+    const fields = use.variables;
+    const type = { name: 'kubernetes.variables', args: [] };
+    variables.set('variables', fields === undefined ? dynType : { ...type, fields });
+  }
+  return { functions: functionsOfRequests(), variables };
+}

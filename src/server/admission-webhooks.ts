@@ -1,0 +1,209 @@
+import { isIPv6 } from 'node:net';
+import {
+  type WebhookAddress,
+  WebhookCallError,
+  type WebhookPort,
+} from '../admission/webhooks/port.ts';
+import type { Clock } from '../base/clock.ts';
+import type { ClientConfig } from '../client/client-config.ts';
+import { createHttpClient, type HttpClient } from '../client/http-client.ts';
+import { StatusError } from '../meta/status.ts';
+import { hostRoots } from './host-roots.ts';
+import type { ResolveService } from './service-address.ts';
+import { goNetworkError, serverResponseError } from './webhook-wording.ts';
+
+/** Clients kept for webhooks, each with connections of its own. */
+const clientsMax = 200;
+/** Largest answer; a patch may be as large as an object, and grows by a third in base64. */
+const answerBytesMax = 8 * 1024 * 1024;
+const retriesMax = 10;
+
+/** Who this server is to a webhook's host, `host:port`; nobody when undefined. */
+export type WebhookCredentials = (host: string) => Partial<ClientConfig> | undefined;
+
+interface Calling {
+  readonly clock: Clock;
+  readonly resolve: ResolveService;
+  readonly credentials?: WebhookCredentials | undefined;
+  readonly clients: Map<string, HttpClient>;
+}
+
+/** One call on its way. */
+interface Shot {
+  readonly client: HttpClient;
+  readonly path: string;
+  readonly host: string | undefined;
+  readonly body: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Calls admission webhooks (ADM-2): each call once, within its time, and again only where the answer
+ * says after how long. Redirects are no answers.
+ */
+export function createAdmissionWebhooks(options: {
+  readonly clock: Clock;
+  readonly resolve: ResolveService;
+  readonly credentials?: WebhookCredentials | undefined;
+}): WebhookPort {
+  const calling: Calling = { ...options, clients: new Map() };
+  return {
+    async post({ address, body, timeoutMs, signal }) {
+      const ended = new AbortController();
+      let isLate = false;
+      const timer = options.clock.after(timeoutMs, () => {
+        isLate = true;
+        ended.abort();
+      });
+      const onLeft = () => ended.abort();
+      signal?.addEventListener('abort', onLeft);
+      if (signal?.aborted === true) onLeft();
+      const seconds = Math.ceil(timeoutMs / 1000);
+      const url = `${shownUrl(address)}?timeout=${seconds}s`;
+      try {
+        const target = await targetOf(address, calling);
+        const path = `${target.path}?timeout=${seconds}s`;
+        return await persist(calling, { ...target, path, body, signal: ended.signal });
+      } catch (error) {
+        if (error instanceof WebhookCallError) throw error;
+        const ending = isLate ? 'context deadline exceeded' : 'context canceled';
+        const why = ended.signal.aborted ? ending : undefined;
+        throw new WebhookCallError(`Post "${url}": ${why ?? goNetworkError(error)}`, {
+          cause: error,
+          isCanceled: why === 'context canceled',
+          ...(error instanceof StatusError ? { code: error.code } : {}),
+        });
+      } finally {
+        signal?.removeEventListener('abort', onLeft);
+        timer.stop();
+      }
+    },
+  };
+}
+
+/** The address as the configuration has it, for messages. */
+function shownUrl(address: WebhookAddress): string {
+  if (address.service === undefined) {
+    return URL.canParse(address.url) ? new URL(address.url).href : address.url;
+  }
+  const { namespace, name, path, port } = address.service;
+  return `https://${name}.${namespace}.svc:${port}${rooted(path)}`;
+}
+
+const rooted = (path: string) => (path.startsWith('/') ? path : `/${path}`);
+
+async function targetOf(
+  address: WebhookAddress,
+  calling: Calling,
+): Promise<Pick<Shot, 'client' | 'path' | 'host'>> {
+  const { caPem } = address;
+  if (address.service === undefined) {
+    const url = new URL(address.url);
+    const server = url.origin;
+    const host = url.port === '' ? `${url.hostname}:443` : url.host;
+    return {
+      client: clientFor({ server, caPem }, host, calling),
+      path: url.pathname,
+      host: undefined,
+    };
+  }
+  const { namespace, name, path, port } = address.service;
+  const tlsServerName = `${name}.${namespace}.svc`;
+  const at = await calling.resolve({ namespace, name, port });
+  const server = `https://${isIPv6(at.host) ? `[${at.host}]` : at.host}:${at.port}`;
+  const host = `${tlsServerName}:${port}`;
+  return {
+    client: clientFor({ server, caPem, tlsServerName }, host, calling),
+    path: rooted(path),
+    host,
+  };
+}
+
+/** A client for an address, kept while it is among those used last. */
+function clientFor(
+  config: Pick<ClientConfig, 'server' | 'caPem' | 'tlsServerName'>,
+  host: string,
+  { clients, credentials }: Calling,
+): HttpClient {
+  const key = JSON.stringify([config, host]);
+  const known = clients.get(key);
+  clients.delete(key);
+  const client =
+    known ??
+    createHttpClient({
+      userAgent: 'kube-apiserver-admission',
+      ...credentials?.(host),
+      ...config,
+      caPem: config.caPem ?? hostRoots(),
+    });
+  clients.set(key, client);
+  for (const [oldest, { close }] of clients) {
+    if (clients.size <= clientsMax) break;
+    clients.delete(oldest);
+    close();
+  }
+  return client;
+}
+
+async function persist(calling: Calling, shot: Shot): Promise<Buffer> {
+  for (let retries = 0; ; retries += 1) {
+    const { status, bytes, retryAfter, isText } = await send(shot);
+    if (status >= 200 && status < 300) return bytes;
+    const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
+    const mayPass = status === 429 || status >= 500;
+    if (seconds === undefined || !mayPass || retries === retriesMax) {
+      const text = isText ? bytes.toString('utf8').trim() : 'unknown';
+      throw new WebhookCallError(serverResponseError(status, text, bytes), { code: status });
+    }
+    await pause(calling.clock, seconds * 1000, shot.signal);
+  }
+}
+
+async function send({ client, path, host, body, signal }: Shot) {
+  const {
+    status,
+    headers,
+    body: stream,
+  } = await client.stream({
+    method: 'POST',
+    path,
+    headers: {
+      accept: 'application/json, */*',
+      'content-type': 'application/json',
+      ...(host === undefined ? {} : { host }),
+    },
+    body,
+    signal,
+  });
+  const isText = (headers['content-type'] ?? 'text/plain').startsWith('text/');
+  return { status, bytes: await readWhole(stream), retryAfter: headers['retry-after'], isText };
+}
+
+async function readWhole(stream: AsyncIterable<unknown>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  // Leaving the loop destroys the stream.
+  for await (const chunk of stream) {
+    length += (chunk as Buffer).length;
+    if (length > answerBytesMax) {
+      throw new WebhookCallError(`the answer is longer than ${answerBytesMax} bytes`);
+    }
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      timer.stop();
+      reject(new Error('the call was ended'));
+    };
+    const timer = clock.after(delayMs, () => {
+      signal.removeEventListener('abort', stop);
+      resolve();
+    });
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+  });
+}
