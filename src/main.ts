@@ -1,7 +1,7 @@
 import { systemClock } from './base/clock.ts';
 import type { Logger } from './base/log.ts';
 import { writeAdminKubeconfig } from './server/admin-kubeconfig.ts';
-import { ensureAdminToken, ensureDataDirectory } from './server/data-directory.ts';
+import { ensureAdminToken, ensureDataDirectory, refuseIdleStore } from './server/data-directory.ts';
 import { describeFlags, FlagError } from './server/flags.ts';
 import { serverFlags } from './server/flags-table.ts';
 import { createLogger } from './server/logging.ts';
@@ -68,6 +68,7 @@ async function convert(args: readonly string[]): Promise<number> {
 
 async function start(options: ServerOptions, logger: Logger): Promise<RunningServer> {
   const { dataDir, adminKubeconfig, config } = options;
+  if (config.store.type === 'etcd') refuseIdleStore(dataDir);
   ensureDataDirectory(dataDir);
   const token = ensureAdminToken(dataDir);
   const { startServer } = await import('./server/server.ts');

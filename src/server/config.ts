@@ -9,6 +9,42 @@ import type { RuntimeConfig } from './runtime-config.ts';
 
 export type AuthorizationMode = AuthorizerType;
 
+/** An etcd that objects are kept in (STORE-2). Certificates and keys are PEM files. */
+export interface EtcdSettings {
+  /** URLs of its members. */
+  readonly servers: readonly string[];
+  /** Resources that are kept elsewhere. */
+  readonly overrides?: readonly {
+    readonly group: string;
+    readonly resource: string;
+    readonly servers: readonly string[];
+  }[];
+  /** What all keys begin with: `/registry`. */
+  readonly prefix: string;
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  readonly healthcheckTimeoutMs: number;
+  readonly readycheckTimeoutMs: number;
+  /** How old the metric of stored objects may be; 0 leaves it out. */
+  readonly countMetricMs: number;
+  /** The same for the metric of etcd's size. */
+  readonly sizeMetricMs: number;
+  /** For how long Events share a lease. */
+  readonly leaseReuseMs: number;
+}
+
+/** Which of several servers runs the controllers, told by a Lease. */
+export interface LeaderElectionSettings {
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+  /** Of the Lease. */
+  readonly name: string;
+  /** The system namespace when absent. */
+  readonly namespace?: string;
+}
+
 /**
  * Everything a server is started with, resolved: `flags.ts` makes it from the command line, a test
  * or an embedding program by hand. Times in milliseconds.
@@ -28,7 +64,8 @@ export interface ServerConfig {
   readonly advertiseAddress?: string;
   readonly store:
     | { readonly type: 'memory' }
-    | { readonly type: 'embedded'; readonly directory: string };
+    | { readonly type: 'embedded'; readonly directory: string }
+    | ({ readonly type: 'etcd' } & EtcdSettings);
   readonly compactionIntervalMs: number;
   /** How long Events are kept after their last write (EVENT-3); 0 is for ever. */
   readonly eventTtlMs: number;
@@ -106,6 +143,8 @@ export interface ServerConfig {
   };
   /** Items of `--controllers`; `['*']` when absent. */
   readonly controllers?: readonly string[];
+  /** Where others may run them too; when absent they run in this server. */
+  readonly leaderElection?: LeaderElectionSettings;
   /** Those of `authorization.configFile` take their place. */
   readonly authorizationModes: readonly AuthorizationMode[];
   /** What some of the modes need. */

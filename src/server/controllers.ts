@@ -107,7 +107,8 @@ export function startControllers(options: {
   const { catalogue, registry } = api;
   const started = startFollowUps(options);
   const events = catalogue.snapshot().builtin('', 'events');
-  if (events !== undefined && config.eventTtlMs > 0) {
+  // Etcd lets Events go by itself.
+  if (events !== undefined && config.eventTtlMs > 0 && config.store.type !== 'etcd') {
     const ttlMs = config.eventTtlMs;
     started.push(startEventExpiry({ events, registry, clock, logger, ttlMs }));
   }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomically } from './certificates-files.ts';
 
@@ -8,6 +8,22 @@ import { writeFileAtomically } from './certificates-files.ts';
  */
 export function ensureDataDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
+}
+
+/** Where the embedded store is, within the data directory. */
+export function storeDirectory(dataDir: string): string {
+  return join(dataDir, 'store');
+}
+
+/**
+ * Refuses a data directory with a store of its own where objects are kept elsewhere: whoever has
+ * objects there means to see them. Throws an error of one line.
+ */
+export function refuseIdleStore(dataDir: string): void {
+  if (!existsSync(storeDirectory(dataDir))) return;
+  throw new Error(
+    `--data-dir ${dataDir} has an embedded store, which --etcd-servers would leave unused: give another directory`,
+  );
 }
 
 const tokenBytes = 32;

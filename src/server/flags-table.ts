@@ -2,9 +2,11 @@ import { admissionFlags } from './admission-flags.ts';
 import { auditFlags } from './audit-flags.ts';
 import { authorizationFlags } from './authorization-flags.ts';
 import { emulationChoices } from './emulation.ts';
+import { etcdFlags } from './etcd-flags.ts';
 import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
 import { identityFlags } from './identity-flags.ts';
+import { leaderElectionFlags } from './leader-election-flags.ts';
 import { oidcFlags } from './oidc-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
 import { webhookTokenFlags } from './webhook-token-flags.ts';
@@ -157,14 +159,14 @@ export const serverFlags = {
     type: 'string',
     default: './wheelhouse-data',
     stage: 'own',
-    help: 'Directory of the embedded store, the self-made certificates and keys. Made when absent.',
+    help: 'Directory of the embedded store, the self-made certificates and keys. Made when absent. With --etcd-servers it must not be one that has a store.',
   },
   'storage-backend': {
     group: 'Storage',
     type: 'string',
     default: 'embedded',
     stage: 'own',
-    help: 'Where objects are kept: embedded (on disk, in --data-dir) or memory (gone at exit).',
+    help: 'Where objects are kept: embedded (on disk, in --data-dir), memory (gone at exit) or etcd3. The last one when --etcd-servers is given.',
   },
   'etcd-compaction-interval': {
     group: 'Storage',
@@ -178,6 +180,8 @@ export const serverFlags = {
     default: '1h0m0s',
     help: 'How long Events are kept after their last write. 0 keeps them.',
   },
+  ...etcdFlags,
+  ...leaderElectionFlags,
   ...identityFlags,
   ...admissionFlags,
   ...oidcFlags,

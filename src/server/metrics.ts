@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts';
 import { createMetricRegistry, type MetricRegistry } from '../base/metrics.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import type { PlainAnswer } from '../endpoints/call.ts';
@@ -22,6 +23,8 @@ export interface Metrics {
     readonly catalogue: { snapshot(): CatalogueSnapshot };
     readonly registry: { readonly caches: CachePool };
   }): void;
+  /** Shows the size of a store that is elsewhere. */
+  measureSize(store: Pick<Store, 'sizeBytes'>): void;
   /** Undefined when `path` is not that of the metrics. */
   answer(path: string): Promise<PlainAnswer> | undefined;
 }
@@ -48,7 +51,18 @@ export function createMetrics(options: {
     measured: (store) => meteredStore(store, { now, observe: storeObserver(registry, kinds) }),
     requests: (snapshot) => createRequestMetrics({ registry, snapshot, now }),
     countInFlight: (look) => looks.push(inFlightLook(registry, look)),
-    countObjects: (api) => looks.push(objectsLook(registry, api)),
+    countObjects(api) {
+      const { store } = config;
+      if (store.type !== 'etcd') looks.push(objectsLook(registry, api));
+      else if (store.countMetricMs > 0) {
+        looks.push(atMostEvery(store.countMetricMs, clock, objectsLook(registry, api)));
+      }
+    },
+    measureSize(measured) {
+      const { store } = config;
+      if (store.type !== 'etcd' || store.sizeMetricMs <= 0) return;
+      looks.push(atMostEvery(store.sizeMetricMs, clock, sizeLook(registry, measured)));
+    },
     answer: (path) => (path === '/metrics' ? answerOf(registry, looks) : undefined),
   };
 }
@@ -121,6 +135,34 @@ function objectsLook(registry: MetricRegistry, api: Parameters<Metrics['countObj
     all.forEach((def, index) => {
       family.of(typeOf(def)).set(counts[index] ?? -1);
     });
+  };
+}
+
+/** Looks again only when the last look is that old. */
+function atMostEvery(periodMs: number, clock: Pick<Clock, 'monotonic'>, look: Look): Look {
+  let lastMs: number | undefined;
+  return () => {
+    const nowMs = clock.monotonic();
+    if (lastMs !== undefined && nowMs - lastMs < periodMs) return undefined;
+    lastMs = nowMs;
+    return look();
+  };
+}
+
+function sizeLook(registry: MetricRegistry, store: Pick<Store, 'sizeBytes'>): Look {
+  const family = registry.gauge({
+    name: 'apiserver_storage_size_bytes',
+    help: 'Size of the storage database file physically allocated in bytes.',
+    stability: 'STABLE',
+    labels: ['storage_cluster_id'],
+  });
+  return async () => {
+    try {
+      family.of('etcd-0').set(await store.sizeBytes());
+    } catch {
+      // A store that does not answer has no size to show; its health check says so.
+      family.clear();
+    }
   };
 }
 

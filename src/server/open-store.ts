@@ -1,13 +1,36 @@
+import { type Compactor, startCompactor } from '../storage/compactor.ts';
 import type { Store } from '../storage/contract.ts';
 import type { ServerConfig } from './config.ts';
+import type { SharedStore } from './etcd.ts';
+
+/** The store of a server, and what goes with it. */
+export interface OpenedStore {
+  readonly store: Store;
+  /** Starts to forget history at the retention. */
+  startCompactor(): Compactor;
+  /** What several servers on one store need; absent where there can be but one. */
+  readonly shared?: SharedStore;
+}
 
 /** Opens the configured store; its module is loaded only then. */
-export async function openStore(config: ServerConfig): Promise<Store> {
-  const { store, clock, logger } = config;
-  if (store.type === 'memory') {
+export async function openStore(config: ServerConfig): Promise<OpenedStore> {
+  const { store: chosen, clock, logger, compactionIntervalMs: intervalMs } = config;
+  if (chosen.type === 'etcd') {
+    const { openSharedStore } = await import('./etcd.ts');
+    return openSharedStore(config, chosen);
+  }
+  const store = await openOwnStore(config, chosen);
+  return { store, startCompactor: () => startCompactor({ store, clock, logger, intervalMs }) };
+}
+
+async function openOwnStore(
+  { clock, logger }: ServerConfig,
+  chosen: Exclude<ServerConfig['store'], { readonly type: 'etcd' }>,
+): Promise<Store> {
+  if (chosen.type === 'memory') {
     const { createMemoryStore } = await import('../storage/memory/memory-store.ts');
     return createMemoryStore({ clock });
   }
   const { openEmbeddedStore } = await import('../storage/embedded/embedded-store.ts');
-  return openEmbeddedStore({ directory: store.directory, clock, logger });
+  return openEmbeddedStore({ directory: chosen.directory, clock, logger });
 }

@@ -6,11 +6,14 @@ import { admissionOptions } from './admission-flags.ts';
 import { auditOptions } from './audit-flags.ts';
 import { authorizationOptions } from './authorization-flags.ts';
 import type { ServerConfig } from './config.ts';
+import { storeDirectory } from './data-directory.ts';
 import { readEmulatedVersion } from './emulation.ts';
+import { etcdOptions } from './etcd-flags.ts';
 import { readFeatureGates } from './feature-gates.ts';
 import { FlagError, type FlagValues, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
 import { identityOptions } from './identity-flags.ts';
+import { leaderElectionOptions } from './leader-election-flags.ts';
 import { oidcOptions } from './oidc-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
 import { apiRelease } from './version.ts';
@@ -81,7 +84,7 @@ function configOf(
     dialect: oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames }),
     listen: listenOf(values),
     ...(advertised === '' ? {} : { advertiseAddress: advertised }),
-    store: storeOf(values),
+    ...storeOf(values, given),
     compactionIntervalMs: values['etcd-compaction-interval'],
     eventTtlMs: values['event-ttl'],
     serviceRanges: serviceRangesOf(values),
@@ -113,11 +116,23 @@ function listenOf(values: Values): ServerConfig['listen'] {
   return { host: values['bind-address'], port: values['secure-port'], tls };
 }
 
-function storeOf(values: Values): ServerConfig['store'] {
+function storeOf(
+  values: Values,
+  given: ReadonlySet<string>,
+): Pick<ServerConfig, 'store' | 'leaderElection'> {
   const flag = 'storage-backend';
-  const type = oneOf({ flag, value: values[flag], allowed: ['embedded', 'memory'] as const });
-  if (type === 'memory') return { type };
-  return { type, directory: join(values['data-dir'], 'store') };
+  const allowed = ['embedded', 'memory', 'etcd3'] as const;
+  const type = oneOf({ flag, value: values[flag], allowed });
+  const etcd = etcdOptions(values, given);
+  const leaderElection = leaderElectionOptions(values, { given, isShared: etcd !== undefined });
+  if (etcd !== undefined) {
+    return {
+      store: { type: 'etcd', ...etcd },
+      ...(leaderElection === undefined ? {} : { leaderElection }),
+    };
+  }
+  if (type === 'memory') return { store: { type } };
+  return { store: { type: 'embedded', directory: storeDirectory(values['data-dir']) } };
 }
 
 function limitsOf(values: Values): ServerConfig['limits'] {

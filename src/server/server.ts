@@ -6,15 +6,14 @@ import { dialectOf } from '../dialect.ts';
 import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
 import { builtinKinds } from '../kinds/index.ts';
 import { serve } from '../pipeline.ts';
-import { startCompactor } from '../storage/compactor.ts';
 import { createApi } from './api.ts';
 import { type AuthorizationSettings, readAuthorization } from './authorization-settings.ts';
 import { ensureServingCertificates } from './certificates.ts';
 import type { ServerConfig } from './config.ts';
-import { startControllers } from './controllers.ts';
 import { emulatedKinds } from './emulation.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
+import { startLedControllers } from './led-controllers.ts';
 import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
 import { checkExpression, checkRules } from './rule-engine.ts';
@@ -59,7 +58,8 @@ async function start(
   const kinds = await kindsOf(config, services);
   const metrics = createMetrics({ config, kinds });
   const { registry } = metrics;
-  const store = await openStore(config);
+  const storage = await openStore(config);
+  const { store } = storage;
   const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
   const api = createApi({
     config,
@@ -78,10 +78,11 @@ async function start(
     throw error;
   };
   audit = await openAudit(config, registry).catch(giveUp);
-  const opened = await createGates({ config, dialect, api, registry, authorization }).catch(giveUp);
-  const gates = { ...opened, audit };
+  const judges = await createGates({ config, dialect, api, registry, authorization }).catch(giveUp);
+  const gates = { ...judges, audit };
   metrics.countInFlight(() => gates.flowControl.inFlight);
   metrics.countObjects(api);
+  metrics.measureSize(store);
   const server = await listen(config, tls, (exchange) => {
     void serve(exchange, gates, api.endpoints);
   }).catch((error: unknown) => {
@@ -89,12 +90,11 @@ async function start(
     return giveUp(error);
   });
   const url = urlOf(config, server);
-  const hooks = runStartHooks({ api, dialect, health });
-  const intervalMs = config.compactionIntervalMs;
-  const compactor = startCompactor({ store, clock, logger, intervalMs });
+  const hooks = runStartHooks({ api, dialect, health, checks: storage.shared?.checks });
+  const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
   const around = { config, dialect, api, caPem, port: server.address.port };
-  const controllers = hooks.done.then(() => startControllers(around));
+  const controllers = hooks.done.then(() => startLedControllers(around));
   let stopping: Promise<void> | undefined;
   const stop = async () => {
     hooks.beginShutdown();

@@ -15,11 +15,17 @@ export function runStartHooks(options: {
   readonly api: Api;
   readonly dialect: Dialect;
   readonly health: Health;
+  /** How a store that is elsewhere is asked; the store itself when absent. */
+  readonly checks: { health(): Promise<void>; ready(): Promise<void> } | undefined;
 }): StartHooks {
-  const { api, dialect, health } = options;
+  const { api, dialect, health, checks } = options;
   const { registry } = api;
   const snapshot = () => api.catalogue.snapshot();
-  health.add({ name: dialect.storeCheck, run: () => registry.store.ping() });
+  const ping = () => registry.store.ping();
+  health.add({ name: dialect.storeCheck, run: checks?.health ?? ping });
+  if (checks !== undefined) {
+    health.addReadyz({ name: `${dialect.storeCheck}-readiness`, run: checks.ready });
+  }
   const namespaces = once(() =>
     createSystemNamespaces({ registry, snapshot: snapshot(), dialect }),
   );

@@ -78,9 +78,18 @@ export class RecordDatabase {
         mapSize: mapSizeBytes,
         ...shape,
       });
-      this.#log = this.#root.openDB({ name: 'log', ...shape });
-      this.#heads = this.#root.openDB({ name: 'heads', ...shape });
-      this.#meta = this.#root.openDB({ name: 'meta', ...shape });
+      const root = this.#root;
+      // One transaction: each would be synced to the disk on its own.
+      const tables = root.transactionSync(() => {
+        const log = root.openDB({ name: 'log', ...shape });
+        const heads = root.openDB({ name: 'heads', ...shape });
+        const meta = root.openDB({ name: 'meta', ...shape });
+        setUpWhenNew({ log, meta });
+        return { log, heads, meta };
+      });
+      this.#log = tables.log;
+      this.#heads = tables.heads;
+      this.#meta = tables.meta;
     } catch (error) {
       throw translate(error);
     }
@@ -103,11 +112,10 @@ export class RecordDatabase {
     });
   }
 
-  /** The state on disk; a new file is set up first. Refuses newer formats and damage. */
-  async load(): Promise<StoreState> {
+  /** The state on disk. Refuses newer formats and damage. */
+  load(): StoreState {
     const format = this.#read(this.#meta, formatKey)?.toString('latin1');
     const state = this.#read(this.#meta, stateKey);
-    if (format === undefined && state === undefined) return this.#create();
     const found = Number(format);
     if (found > formatVersion) {
       throw new StoreError({
@@ -122,16 +130,6 @@ export class RecordDatabase {
     const last = this.lastLogRevision();
     if (last > loaded.revision) throw damaged(`its log goes on after revision ${loaded.revision}`);
     return loaded;
-  }
-
-  async #create(): Promise<StoreState> {
-    if (this.lastLogRevision() > 0) throw damaged('it has a log but no state');
-    const state = { revision: 0, compacted: 0, swept: 0 };
-    await this.#transact(() => {
-      this.#meta.put(formatKey, Buffer.from(String(formatVersion)));
-      this.#meta.put(stateKey, encodeState(state));
-    });
-    return state;
   }
 
   /** All changes and the state, in one durable transaction, or none of them. */
@@ -209,10 +207,7 @@ export class RecordDatabase {
   }
 
   lastLogRevision(): Revision {
-    return guarded(() => {
-      for (const key of this.#log.getKeys({ reverse: true, limit: 1 })) return decodeLogKey(key);
-      return 0;
-    });
+    return guarded(() => lastRevisionOf(this.#log));
   }
 
   sizeBytes(): number {
@@ -244,6 +239,19 @@ export class RecordDatabase {
   #read(table: Table, key: Buffer): Buffer | undefined {
     return guarded(() => table.getBinaryFast(key));
   }
+}
+
+/** Gives a file without format and state both, inside the transaction that makes its tables. */
+function setUpWhenNew({ log, meta }: { readonly log: Table; readonly meta: Table }): void {
+  if (meta.doesExist(formatKey) || meta.doesExist(stateKey)) return;
+  if (lastRevisionOf(log) > 0) throw damaged('it has a log but no state');
+  meta.putSync(formatKey, Buffer.from(String(formatVersion)));
+  meta.putSync(stateKey, encodeState({ revision: 0, compacted: 0, swept: 0 }));
+}
+
+function lastRevisionOf(log: Table): Revision {
+  for (const key of log.getKeys({ reverse: true, limit: 1 })) return decodeLogKey(key);
+  return 0;
 }
 
 const scratchKey = Buffer.alloc(8);

@@ -42,7 +42,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
   const lock = lockDirectory({ directory: options.directory, nowMs: options.clock.now() });
   try {
     const database = new RecordDatabase({ directory: options.directory });
-    const state = await database.load();
+    const state = database.load();
     return new EmbeddedStore({ database, state, lock, logger: options.logger ?? silentLogger });
   } catch (error) {
     lock.release();

@@ -6,8 +6,9 @@ import {
   Metadata,
 } from '@grpc/grpc-js';
 import type { Clock } from '../../base/clock.ts';
-import { StoreError } from '../contract.ts';
+import type { StoreError } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
+import { addressOf } from './address.ts';
 import { isPassing, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
 import type { Method } from './protocol.ts';
 
@@ -200,7 +201,8 @@ export class EtcdClient {
 
 function memberOf(server: string, connection: EtcdConnection): Client {
   const { ca, certificate, key } = connection;
-  const { address, secure } = addressOf(server, connection);
+  const hasCertificates = ca !== undefined || certificate !== undefined;
+  const { address, secure } = addressOf(server, { hasCertificates });
   const trust = secure
     ? credentials.createSsl(ca ?? null, key ?? null, certificate ?? null)
     : credentials.createInsecure();
@@ -216,23 +218,4 @@ function memberOf(server: string, connection: EtcdConnection): Client {
     // Two stores of one process have connections of their own, as two processes would.
     'grpc.use_local_subchannel_pool': 1,
   });
-}
-
-/** `host:port` of a server's URL, and whether it speaks TLS. Throws StoreError `unavailable`. */
-export function addressOf(
-  server: string,
-  connection: Pick<EtcdConnection, 'ca' | 'certificate'>,
-): { readonly address: string; readonly secure: boolean } {
-  const hasScheme = server.includes('://');
-  const tls = connection.ca !== undefined || connection.certificate !== undefined;
-  const text = hasScheme ? server : `${tls ? 'https' : 'http'}://${server}`;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const known = url?.protocol === 'http:' || url?.protocol === 'https:';
-  if (url === undefined || !known || url.hostname === '') {
-    const message = `the etcd server ${JSON.stringify(server)} is no URL such as https://host:2379`;
-    throw new StoreError({ code: 'unavailable', message });
-  }
-  const secure = url.protocol === 'https:';
-  const port = url.port === '' ? (secure ? '443' : '80') : url.port;
-  return { address: `${url.hostname}:${port}`, secure };
 }

@@ -75,7 +75,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
   });
 
   test('keys that expire go by themselves, and no others', async () => {
-    const expiring = { prefix: '/registry/events/', ttlMs: 1000, leaseReuseMs: 60_000 };
+    const expiring = [{ prefix: '/registry/events/', ttlMs: 1000, leaseReuseMs: 60_000 }];
     const store = await open('/expiring', { expiring });
     const after = await store.currentRevision();
     const seen = await collect(store, { prefix: '/registry/', after });

@@ -42,7 +42,7 @@ export interface EtcdStoreOptions {
   readonly logger?: Logger;
   /** What all keys begin with, in the store and in etcd; the same when absent. */
   readonly keys?: { readonly ours: string; readonly theirs: string };
-  readonly expiring?: ExpiringKeys;
+  readonly expiring?: readonly ExpiringKeys[];
   /** How long a call may take. */
   readonly callTimeoutMs: number;
   /** How long to try to reach etcd at the start. */
@@ -98,20 +98,20 @@ class ConnectedStore implements EtcdStore {
   readonly keys: KeySpace;
   readonly #options: EtcdStoreOptions;
   readonly #reads: SharedReads<Revision>;
-  readonly #leases: KeyLeases | undefined;
+  readonly #leases: readonly { readonly prefix: string; readonly leases: KeyLeases }[];
   #feed: EventFeed | undefined;
   #closed = false;
 
   constructor(client: EtcdClient, options: EtcdStoreOptions) {
     this.client = client;
     this.#options = options;
-    const { clock, expiring } = options;
+    const { clock, expiring = [] } = options;
     this.keys = createKeySpace(options.keys ?? { ours: '', theirs: '' });
     this.#reads = new SharedReads(() => this.#askRevision());
-    this.#leases =
-      expiring === undefined
-        ? undefined
-        : new KeyLeases({ client, clock, ttlMs: expiring.ttlMs, reuseMs: expiring.leaseReuseMs });
+    this.#leases = expiring.map(({ prefix, ttlMs, leaseReuseMs: reuseMs }) => ({
+      prefix,
+      leases: new KeyLeases({ client, clock, ttlMs, reuseMs }),
+    }));
   }
 
   /** Must be called once before the first watch or write. */
@@ -177,9 +177,9 @@ class ConnectedStore implements EtcdStore {
 
   async put(request: PutRequest): Promise<WriteResult> {
     const { key, value, expect } = request;
-    const { expiring } = this.#options;
-    const expires = expiring !== undefined && key.startsWith(expiring.prefix);
-    const lease = expires ? await this.#leases?.take() : undefined;
+    const expiring = this.#leases.find(({ prefix }) => key.startsWith(prefix));
+    // Most keys stay, and are spared the wait.
+    const lease = expiring === undefined ? undefined : await expiring.leases.take();
     const feed = this.#assertOpen();
     const operation = {
       put: { key: this.keys.toEtcd(key), value, ...(lease === undefined ? {} : { lease }) },

@@ -1,0 +1,37 @@
+import type { Clock } from '../base/clock.ts';
+
+/**
+ * A check of a store that answers in time, whatever the store does. It asks at most twice in
+ * `timeoutMs`, however often it is asked itself, and otherwise gives the last answer again.
+ */
+export function boundedCheck(options: {
+  readonly ping: () => Promise<void>;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+}): () => Promise<void> {
+  const { ping, clock, timeoutMs } = options;
+  let last: { readonly atMs: number; readonly answer: Promise<void> } | undefined;
+  return () => {
+    const nowMs = clock.monotonic();
+    if (last === undefined || nowMs - last.atMs >= timeoutMs / 2) {
+      last = { atMs: nowMs, answer: inTime(ping, { clock, timeoutMs }) };
+      last.answer.catch(() => {});
+    }
+    return last.answer;
+  };
+}
+
+function inTime(
+  ping: () => Promise<void>,
+  { clock, timeoutMs }: { readonly clock: Clock; readonly timeoutMs: number },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const late = new Error('error getting data from etcd: context deadline exceeded');
+    const timer = clock.after(timeoutMs, () => reject(late));
+    ping()
+      .then(resolve, (error: unknown) =>
+        reject(new Error(`error getting data from etcd: ${error}`)),
+      )
+      .finally(() => timer.stop());
+  });
+}
