@@ -7,8 +7,8 @@ const smallPieceBytes = 8 * 1024;
 const gatherBytes = 64 * 1024;
 
 /**
- * Writes pieces with back-pressure: large ones as they are, runs of small ones gathered into blocks
- * of 64 KiB, never more than one batch ahead of the reader. Ends the target after the last piece.
+ * Writes pieces with back-pressure: large ones as they are, runs of small ones joined to blocks of up
+ * to 64 KiB, never more than one batch ahead of the reader. Ends the target after the last piece.
  */
 export class PacedWriter {
   readonly #target: BodySink;
@@ -53,13 +53,14 @@ export class PacedWriter {
 
   #nextBatch(): { blocks: Buffer[]; finished: boolean } {
     const blocks: Buffer[] = [];
-    let gathered: Buffer | undefined;
-    let used = 0;
+    let small: Buffer[] = [];
+    let smallBytes = 0;
     let room = batchBytes;
     const flush = (): void => {
-      if (gathered !== undefined && used > 0) blocks.push(gathered.subarray(0, used));
-      gathered = undefined;
-      used = 0;
+      if (small.length === 1) blocks.push(small[0] as Buffer);
+      else if (small.length > 1) blocks.push(Buffer.concat(small, smallBytes));
+      small = [];
+      smallBytes = 0;
     };
     while (room > 0) {
       const piece = this.#nextPiece(room);
@@ -73,9 +74,9 @@ export class PacedWriter {
         blocks.push(piece);
         continue;
       }
-      if (gathered !== undefined && used + piece.length > gathered.length) flush();
-      gathered ??= Buffer.allocUnsafeSlow(gatherBytes);
-      used += piece.copy(gathered, used);
+      if (smallBytes + piece.length > gatherBytes) flush();
+      small.push(piece);
+      smallBytes += piece.length;
     }
     flush();
     return { blocks, finished: false };

@@ -151,8 +151,9 @@ function* leafPieces(
 function leafPiece({ leaf, from, to }: LeafSpan<Entry>, memoise: boolean): Buffer {
   const { values, size } = leaf;
   if (leaf.memo === undefined) {
-    const whole = from === 0 && to === size;
-    if (!memoise || !whole) return joinWithCommas(values.slice(from, to));
+    // A page ends within a leaf, and the next begins with the rest of it.
+    const isMost = (to - from) * 2 >= size;
+    if (!memoise || !isMost) return joinWithCommas(values.slice(from, to));
     leaf.memo = joinWithCommas(values);
   }
   let start = 0;

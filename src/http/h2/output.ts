@@ -266,7 +266,7 @@ function slabFor(size: number): Buffer {
 }
 
 const blockBytes = batchBytes + 8 * 1024;
-const freeBlocksMax = 8;
+const freeBlocksMax = 32;
 const freeBlocks: Buffer[] = [];
 
 function takeBlock(size: number): Buffer {
