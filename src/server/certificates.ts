@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { isIP } from 'node:net';
+import { isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { writeFileAtomically } from './certificates-files.ts';
@@ -131,6 +131,7 @@ function stillServes(options: {
 }
 
 function covers(certificate: X509Certificate, host: string): boolean {
-  const found = isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host);
+  const isAddress = host.includes(':') || isIPv4(host);
+  const found = isAddress ? certificate.checkIP(host) : certificate.checkHost(host);
   return found !== undefined;
 }
