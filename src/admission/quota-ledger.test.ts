@@ -20,20 +20,20 @@ test('ADM-1: work of a namespace runs one after the other, also behind a failure
   expect(log).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends']);
 });
 
-test('ADM-1: what is reserved counts until it is seen, or never came', () => {
+test('ADM-1: what is reserved counts until it is seen, or never came', async () => {
   const clock = new FakeClock();
   const ledger = new QuotaLedger(clock);
   ledger.reserve('ns', 'pods', object('1'));
   ledger.reserve('ns', 'secrets', object('2'));
   ledger.reserve('ns', 'pods', object('3'));
-  expect([...ledger.reserved('ns', 'pods').keys()]).toEqual(['1', '3']);
-  expect([...ledger.reserved('other', 'pods').keys()]).toEqual([]);
-  ledger.seen('ns', '1');
-  ledger.seen('ns', '2');
-  expect([...ledger.reserved('ns', 'pods').keys()]).toEqual(['3']);
+  expect([...(await ledger.reserved('ns', 'pods')).keys()]).toEqual(['1', '3']);
+  expect([...(await ledger.reserved('other', 'pods')).keys()]).toEqual([]);
+  ledger.seen('ns', '1', 1);
+  ledger.seen('ns', '2', 2);
+  expect([...(await ledger.reserved('ns', 'pods')).keys()]).toEqual(['3']);
   expect(ledger.takeLost('ns')).toBe(false);
   clock.advance(reservationMs + 1);
-  expect([...ledger.reserved('ns', 'pods').keys()]).toEqual([]);
+  expect([...(await ledger.reserved('ns', 'pods')).keys()]).toEqual([]);
   expect(ledger.takeLost('ns')).toBe(true);
   expect(ledger.takeLost('ns')).toBe(false);
 });

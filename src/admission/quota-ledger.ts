@@ -4,6 +4,21 @@ import type { ApiObject } from '../meta/types.ts';
 /** How long a charge counts without its object being seen: its write follows at once, or never. */
 export const reservationMs = 10_000;
 
+/** A charge by another server, and the revision at which that server told of it. */
+export interface SharedReservation {
+  readonly uid: string;
+  readonly object: ApiObject;
+  readonly revision: number;
+}
+
+/** Where servers on one store tell each other what they charge for; entries go by themselves. */
+export interface SharedReservations {
+  put(namespace: string, resource: string, object: ApiObject): Promise<void>;
+  remove(namespace: string, resource: string, object: ApiObject): Promise<void>;
+  /** Those of other servers. */
+  list(namespace: string, resource: string): Promise<readonly SharedReservation[]>;
+}
+
 interface Reservation {
   readonly resource: string;
   readonly uid: string;
@@ -21,9 +36,20 @@ export class QuotaLedger {
   /** Namespaces with charges for objects that were not seen in time. */
   readonly #lost = new Set<string>();
   readonly #turns = new Map<string, Promise<unknown>>();
+  readonly #shared: SharedReservations | undefined;
+  /** Where others charge too: the last change seen of an object, of this period and the one before. */
+  #changes = { recent: new Map<string, number>(), older: new Map<string, number>(), untilMs: 0 };
 
-  constructor(clock: Clock) {
+  /** @param shared where other servers charge the same quotas */
+  constructor(clock: Clock, shared?: SharedReservations) {
     this.#clock = clock;
+    this.#shared = shared;
+  }
+
+  /** How long after a charge it shows that its object never came; ms. */
+  get lateMs(): number {
+    // Others' reservations go by a clock of their own, which is given time.
+    return this.#shared === undefined ? reservationMs : reservationMs * 1.5;
   }
 
   /** Runs the work when all earlier work of the namespace is done. */
@@ -42,6 +68,21 @@ export class QuotaLedger {
     }
   }
 
+  /**
+   * Tells other servers, before a charge, what it is for. What is given back takes that back, for
+   * when there is no charge after all.
+   */
+  async announce(
+    namespace: string,
+    resource: string,
+    object: ApiObject,
+  ): Promise<(() => Promise<void>) | undefined> {
+    const shared = this.#shared;
+    if (shared === undefined) return undefined;
+    await shared.put(namespace, resource, object);
+    return () => shared.remove(namespace, resource, object);
+  }
+
   /** Notes that an object of a resource will be stored as it is here. */
   reserve(namespace: string, resource: string, object: ApiObject): void {
     const untilMs = this.#clock.monotonic() + reservationMs;
@@ -51,13 +92,19 @@ export class QuotaLedger {
   }
 
   /** The objects of a resource that may not be stored yet, by their uid. */
-  reserved(namespace: string, resource: string): ReadonlyMap<string, ApiObject> {
+  async reserved(namespace: string, resource: string): Promise<ReadonlyMap<string, ApiObject>> {
+    const others = (await this.#shared?.list(namespace, resource)) ?? [];
+    const unseen = others.filter(({ uid, revision }) => this.#lastChange(uid) < revision);
     const young = this.#young(namespace).filter((one) => one.resource === resource);
-    return new Map(young.map(({ uid, object }) => [uid, object]));
+    return new Map([...unseen, ...young].map(({ uid, object }) => [uid, object]));
   }
 
-  /** Told by whoever follows the objects: this one is stored, or gone again, as can be counted. */
-  seen(namespace: string, uid: string): void {
+  /**
+   * Told by whoever follows the objects: as of a revision this one is stored, or gone again, as can
+   * be counted.
+   */
+  seen(namespace: string, uid: string, revision: number): void {
+    if (this.#shared !== undefined) this.#noteChange(uid, revision);
     const all = this.#reservations.get(namespace);
     if (all === undefined) return;
     this.#keep(
@@ -72,7 +119,21 @@ export class QuotaLedger {
    */
   takeLost(namespace: string): boolean {
     this.#young(namespace);
-    return this.#lost.delete(namespace);
+    // What others charged for in vain they cannot tell.
+    return this.#lost.delete(namespace) || this.#shared !== undefined;
+  }
+
+  #lastChange(uid: string): number {
+    return this.#changes.recent.get(uid) ?? this.#changes.older.get(uid) ?? 0;
+  }
+
+  #noteChange(uid: string, revision: number): void {
+    const nowMs = this.#clock.monotonic();
+    if (nowMs >= this.#changes.untilMs) {
+      const { recent: older } = this.#changes;
+      this.#changes = { recent: new Map(), older, untilMs: nowMs + this.lateMs };
+    }
+    this.#changes.recent.set(uid, revision);
   }
 
   #young(namespace: string): Reservation[] {

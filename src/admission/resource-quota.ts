@@ -1,13 +1,15 @@
 import type { JsonObject } from '../base/json.ts';
 import { objectAt } from '../kinds/fill.ts';
 import { sumQuantities } from '../meta/quantity.ts';
-import { internalError } from '../meta/status.ts';
+import { internalError, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall, Target } from '../registry/contract.ts';
 import { serverContext } from '../registry/server-context.ts';
 import { updateObject } from '../registry/update.ts';
 import { type Amounts, amountsOf } from './amounts.ts';
 import type { AdmissionPlugin } from './chain.ts';
+import type { LimitedResource } from './configuration/resource-quota.ts';
+import type { ScopeRequirement } from './quota-scopes.ts';
 import { type QuotaEvaluator, quotaEvaluator, scopesOf } from './quota-usage.ts';
 import { type AdmissionTools, refusal, resourceOf } from './tools.ts';
 
@@ -31,12 +33,18 @@ export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
       const evaluator = quotaEvaluator(def, tools.dialect);
       if (operation === 'UPDATE' && !evaluator.grows) return;
       const find = () => tools.objects.list('resourcequotas', namespace);
-      if ((await find()).length === 0) return;
+      const limited = limitedFor(tools, def);
+      if (limited.length === 0 && (await find()).length === 0) return;
       await tools.ledger.inTurn(namespace, async () => {
-        const charges = chargesOf(tools, { call, evaluator, quotas: await find() });
+        const charges = chargesOf(tools, { call, evaluator, quotas: await find(), limited });
         if (call.context.dryRun || charges.length === 0) return;
-        await makeCharges(tools, call, charges);
-        tools.ledger.reserve(namespace, resourceOf(call), call.object as ApiObject);
+        const [resource, object] = [resourceOf(call), call.object as ApiObject];
+        const withdraw = await tools.ledger.announce(namespace, resource, object);
+        await makeCharges(tools, call, charges).catch(async (error: unknown) => {
+          await withdraw?.();
+          throw error;
+        });
+        tools.ledger.reserve(namespace, resource, object);
       });
     },
   };
@@ -52,6 +60,7 @@ interface Judged {
   readonly call: AdmissionCall;
   readonly evaluator: QuotaEvaluator;
   readonly quotas: readonly ApiObject[];
+  readonly limited: readonly LimitedResource[];
 }
 
 function usageOf(
@@ -63,7 +72,8 @@ function usageOf(
 }
 
 /** The charges to make; throws 403 for the first quota that has no room, or cannot tell. */
-function chargesOf(tools: AdmissionTools, { call, evaluator, quotas }: Judged): readonly Charge[] {
+function chargesOf(tools: AdmissionTools, judged: Judged): readonly Charge[] {
+  const { call, evaluator, quotas } = judged;
   const { object } = call;
   if (object === undefined) return [];
   const counting = quotas.flatMap((quota) => {
@@ -78,6 +88,7 @@ function chargesOf(tools: AdmissionTools, { call, evaluator, quotas }: Judged): 
     call.operation === 'UPDATE' ? usageOf(tools, evaluator, call.old) : new Map(),
   );
   if (delta.size === 0) return [];
+  checkCovered(tools, judged, new Set(counting.flatMap(({ names }) => names)));
   return counting.flatMap(({ quota, names }) => {
     const amounts = new Map([...delta].filter(([name]) => names.includes(name)));
     if (amounts.size === 0) return [];
@@ -85,6 +96,48 @@ function chargesOf(tools: AdmissionTools, { call, evaluator, quotas }: Judged): 
     return [{ quota: quota.metadata.name ?? '', amounts }];
   });
 }
+
+/** What the configuration lets be taken up only where a quota counts it. */
+function limitedFor(
+  { configurations }: AdmissionTools,
+  def: { readonly group: string; readonly resource: string },
+): readonly LimitedResource[] {
+  return (configurations.limitedResources ?? []).filter(
+    ({ group, resource }) => group === def.group && resource === def.resource,
+  );
+}
+
+/** Throws where something limited is taken up that none of the quotas covers. */
+function checkCovered(
+  tools: AdmissionTools,
+  { call, evaluator, quotas, limited }: Judged,
+  covered: ReadonlySet<string>,
+): void {
+  const { object } = call;
+  if (object === undefined || limited.length === 0) return;
+  const parts = limited.flatMap(({ matchContains }) => matchContains);
+  const uncovered = [...usageOf(tools, evaluator, object).keys()].filter(
+    (name) => !covered.has(name) && parts.some((part) => name.includes(part)),
+  );
+  if (uncovered.length > 0) {
+    throw refusal(call, `insufficient quota to consume: ${uncovered.sort().join(',')}`);
+  }
+  const matched = (scopes: readonly ScopeRequirement[]) =>
+    scopes.filter((scope) => evaluator.matchesScope(object, scope));
+  const held = new Set(quotas.flatMap((quota) => matched(scopesOf(quota))).map(scopeNameOf));
+  const open = limited
+    .flatMap(({ matchScopes }) => matched(matchScopes))
+    .filter((scope) => !held.has(scopeNameOf(scope)));
+  if (open.length === 0) return;
+  const shown = open.map(
+    ({ scopeName, operator, values }) => `{${scopeName} ${operator} [${values.join(' ')}]}`,
+  );
+  // Upstream gives no reason for this one, so that it counts as a failure.
+  const message = `insufficient quota to match these scopes: [${shown.join(' ')}]`;
+  throw new StatusError({ code: 500, reason: '', message });
+}
+
+const scopeNameOf = ({ scopeName }: ScopeRequirement): string => scopeName;
 
 function checkTold(options: {
   readonly call: AdmissionCall;

@@ -1,5 +1,5 @@
 import { type Amounts, largerAmounts, sumAmounts } from '../admission/amounts.ts';
-import { type QuotaLedger, reservationMs } from '../admission/quota-ledger.ts';
+import type { QuotaLedger } from '../admission/quota-ledger.ts';
 import { type QuotaEvaluator, quotaEvaluator, scopesOf } from '../admission/quota-usage.ts';
 import type { Clock, Timer } from '../base/clock.ts';
 import { type JsonObject, jsonEqual } from '../base/json.ts';
@@ -47,7 +47,7 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
   const name = 'resourcequota-controller';
   const queue = createWorkQueue({ name, clock, logger, run, workers });
   const followers = createFollowers(tools, (namespace) => queue.addAfter(namespace, gatherMs));
-  const late = createLateLooks(clock, (namespace) => {
+  const late = createLateLooks({ clock, afterMs: ledger.lateMs + gatherMs }, (namespace) => {
     if (ledger.takeLost(namespace)) queue.add(namespace);
   });
   const subscription = caches.of(quotas).subscribe(({ previous, current }) => {
@@ -85,10 +85,10 @@ function createFollowers(
   changed: (namespace: string) => void,
 ) {
   const followed = new Map<ResourceDef, { close(): void }>();
-  const tell = ({ previous, current }: EntryChange) => {
+  const tell = ({ previous, current, revision }: EntryChange) => {
     const index = (current ?? previous)?.index;
     if (index === undefined) return;
-    ledger.seen(index.namespace, index.uid);
+    ledger.seen(index.namespace, index.uid, revision);
     // What is new was charged by admission; what changed may take up less than it did.
     if (previous !== undefined) changed(index.namespace);
   };
@@ -104,7 +104,10 @@ function createFollowers(
 }
 
 /** Looks at a namespace once the charges of this moment are old enough to be judged. */
-function createLateLooks(clock: Clock, look: (namespace: string) => void) {
+function createLateLooks(
+  { clock, afterMs }: { readonly clock: Clock; readonly afterMs: number },
+  look: (namespace: string) => void,
+) {
   const timers = new Map<string, Timer>();
   return {
     look(namespace: string) {
@@ -113,7 +116,7 @@ function createLateLooks(clock: Clock, look: (namespace: string) => void) {
         timers.delete(namespace);
         look(namespace);
       };
-      timers.set(namespace, clock.after(reservationMs + gatherMs, run));
+      timers.set(namespace, clock.after(afterMs, run));
     },
     close() {
       for (const timer of timers.values()) timer.stop();
@@ -198,7 +201,8 @@ async function objectsOf(
   namespace: string,
 ): Promise<readonly Counted[]> {
   const resource = def.group === '' ? def.resource : `${def.resource}.${def.group}`;
-  const reserved = new Map(tools.ledger.reserved(namespace, resource));
+  // Before the objects: what is in neither was stored and has gone, or never was.
+  const reserved = new Map(await tools.ledger.reserved(namespace, resource));
   const entries = await listEntries(tools.caches, { def, namespace });
   const stored = entries.map((entry) => {
     const soon = reserved.get(entry.index.uid);

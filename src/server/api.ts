@@ -1,4 +1,4 @@
-import { QuotaLedger } from '../admission/quota-ledger.ts';
+import { QuotaLedger, type SharedReservations } from '../admission/quota-ledger.ts';
 import type { Authenticator } from '../authn/contract.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
 import { builtinGroupOrder } from '../catalogue/builtin-groups.ts';
@@ -62,6 +62,8 @@ export function createApi(options: {
   /** The built-in kinds, with what the configuration serves of them. */
   readonly kinds: readonly ResourceDef[];
   readonly metrics: Metrics;
+  /** Where other servers charge the same quotas. */
+  readonly reservations?: SharedReservations | undefined;
 }): Api {
   const { config, dialect, store, health, metrics } = options;
   const catalogue = createCatalogue(options.kinds, {
@@ -69,7 +71,7 @@ export function createApi(options: {
   });
   const closed = new Set<string>();
   const authorization = createAuthorizationSlot();
-  const quotaLedger = new QuotaLedger(config.clock);
+  const quotaLedger = new QuotaLedger(config.clock, options.reservations);
   const wired = { config, dialect, store, catalogue, closed, quotaLedger, metrics };
   const registry = createRegistry({ ...wired, escalation: authorization });
   const customKinds = followDefinitions({ ...wired, registry });

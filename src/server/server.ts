@@ -68,8 +68,9 @@ async function start(
     health,
     kinds,
     metrics,
+    reservations: storage.shared?.reservations,
   });
-  services.readFrom(api);
+  services.readFrom(api, storage.shared?.claims);
   let audit: AuditGate | undefined;
   const giveUp = async (error: unknown): Promise<never> => {
     await audit?.close();
@@ -106,6 +107,7 @@ async function start(
     gates.close();
     await audit?.close();
     await api.close();
+    await storage.shared?.close();
     await store.close();
   };
   return {

@@ -1,4 +1,5 @@
 import { allocateService } from '../kinds/core/service/allocator.ts';
+import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { ServiceLedger } from '../kinds/core/service/ledger.ts';
 import { defaultServiceRanges, readServiceRanges } from '../kinds/core/service/ranges.ts';
 import type { ServiceOptions } from '../kinds/core/service.ts';
@@ -10,7 +11,11 @@ import { FlagError } from './flags.ts';
 /** Gives Services their addresses and ports, once it has been told where they are kept. */
 export interface ServiceNumbers extends ServiceOptions {
   /** Must be called before the first request. */
-  readFrom(api: Pick<Api, 'catalogue' | 'registry'>): void;
+  readFrom(
+    api: Pick<Api, 'catalogue' | 'registry'>,
+    /** Where other servers give numbers too. */
+    claims?: NumberClaims,
+  ): void;
 }
 
 /** Throws FlagError for ranges that cannot be. */
@@ -20,10 +25,12 @@ export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
   let services = (): ResourceCache => {
     throw new Error('nobody said where Services are kept');
   };
+  let claims: NumberClaims | undefined;
   const ledger = new ServiceLedger({ cache: () => services(), clock: config.clock });
   return {
-    allocate: allocateService({ ranges, ledger }),
-    readFrom: ({ catalogue, registry }) => {
+    allocate: allocateService({ ranges, ledger, claims: () => claims }),
+    readFrom: ({ catalogue, registry }, shared) => {
+      claims = shared;
       const def = catalogue.snapshot().builtin('', 'services');
       if (def === undefined) throw new Error('the catalogue has no services');
       services = () => registry.caches.of(def);

@@ -2,6 +2,7 @@ import type { Strategy } from '../../../catalogue/resource-def.ts';
 import { type FieldError, invalid } from '../../../meta/field-error.ts';
 import { internalError, invalidObject, type StatusError } from '../../../meta/status.ts';
 import { invalidGo } from '../../checks.ts';
+import { allocateClaimed, type NumberClaims } from './claimed.ts';
 import { shownIps } from './cluster-ips.ts';
 import { keepsDualStack, type ServedFamilies, settleFamilies } from './families.ts';
 import type { ServiceLedger } from './ledger.ts';
@@ -43,24 +44,32 @@ const dryPort = 32768;
 export function allocateService(options: {
   readonly ranges: ServiceRanges;
   readonly ledger: ServiceLedger;
+  /** Where several servers give numbers of the same ranges. */
+  readonly claims?: () => NumberClaims | undefined;
 }): NonNullable<Strategy['allocate']> {
   const { ranges, ledger } = options;
   return async (context, object, old) => {
     if (context.subresource !== '') return { settle: () => {} };
-    await ledger.caughtUp();
     const name = object.metadata.name ?? '';
-    const attempt = new AllocationAttempt({ ranges, ledger, name, isDry: context.dryRun });
-    const { spec } = asService(object);
     const before = old === undefined ? undefined : asService(old).spec;
-    try {
-      if (before !== undefined) keepAllocated(spec, before);
-      syncClusterIps(spec, before);
-      attempt.run(spec, before);
-    } catch (error) {
-      ledger.settle(attempt.keys, { type: 'refused' });
-      throw error;
-    }
-    return { settle: (outcome) => ledger.settle(attempt.keys, outcome) };
+    const choose = async (): Promise<readonly string[]> => {
+      await ledger.caughtUp();
+      const attempt = new AllocationAttempt({ ranges, ledger, name, isDry: context.dryRun });
+      const { spec } = asService(object);
+      try {
+        if (before !== undefined) keepAllocated(spec, before);
+        syncClusterIps(spec, before);
+        attempt.run(spec, before);
+      } catch (error) {
+        ledger.settle(attempt.keys, { type: 'refused' });
+        throw error;
+      }
+      return attempt.keys;
+    };
+    const claims = options.claims?.();
+    if (claims !== undefined) return allocateClaimed({ object, ledger, claims, choose });
+    const keys = await choose();
+    return { settle: (outcome) => ledger.settle(keys, outcome) };
   };
 }
 

@@ -25,7 +25,7 @@ const everything: ListRequest = {
 };
 
 /** How long numbers of a write that may or may not have happened are kept back. */
-const doubtMs = 60_000;
+export const doubtMs = 60_000;
 
 /**
  * Who holds which number. What is stored is the only record: the numbers of all Services in the
@@ -74,6 +74,11 @@ export class ServiceLedger {
 
   isHeld(key: string): boolean {
     return this.#holders.has(key);
+  }
+
+  /** Whether others hold it besides one write that has taken it. */
+  isContested(key: string): boolean {
+    return (this.#holders.get(key) ?? 0) > 1;
   }
 
   /** Notes a number as taken; `settle` says what became of the write. */
