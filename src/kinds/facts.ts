@@ -119,15 +119,29 @@ function versionOf(part: {
 
 function parseStruct(text: string, own: string): StructFacts {
   const [head = '', ...lines] = text.split('\n');
-  const [name = '', ...marks] = head.split(' ');
+  const [name = '', marks = ''] = cut(head, 1);
   const fields = lines
     .filter((line) => line !== '')
     .map((line) => fieldOf(line.startsWith('^') ? ` ${line.slice(1)}` : line, own));
   return structOf(name, marks, fields);
 }
 
+type Marks = ReadonlyMap<string, readonly string[]>;
+
+/** By their text: thousands of fields have a few dozen texts among them. */
+const readMarks = new Map<string, Marks>();
+
 /** Marks as name -> values; a bare mark has the value `true`. */
-function marksOf(words: readonly string[]): ReadonlyMap<string, readonly string[]> {
+function marksOf(text: string): Marks {
+  let marks = readMarks.get(text);
+  if (marks === undefined) {
+    marks = parseMarks(text.split(' '));
+    readMarks.set(text, marks);
+  }
+  return marks;
+}
+
+function parseMarks(words: readonly string[]): Marks {
   const marks = new Map<string, string[]>();
   for (const word of words) {
     const equals = word.indexOf('=');
@@ -138,11 +152,7 @@ function marksOf(words: readonly string[]): ReadonlyMap<string, readonly string[
   return marks;
 }
 
-function structOf(
-  name: string,
-  words: readonly string[],
-  fields: readonly FieldFacts[],
-): StructFacts {
+function structOf(name: string, words: string, fields: readonly FieldFacts[]): StructFacts {
   const marks = marksOf(words);
   const [group, version, kind] = marks.get('r')?.[0]?.split(',') ?? [];
   return {
@@ -160,10 +170,24 @@ function structOf(
   };
 }
 
+/** The first words of a text, and all that follows them as the last. */
+function cut(text: string, words: number): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  while (parts.length < words) {
+    const space = text.indexOf(' ', from);
+    if (space < 0) break;
+    parts.push(text.slice(from, space));
+    from = space + 1;
+  }
+  parts.push(text.slice(from));
+  return parts;
+}
+
 function fieldOf(line: string, own: string): FieldFacts {
   const defaultAt = line.indexOf(' v=');
-  const words = (defaultAt < 0 ? line : line.slice(0, defaultAt)).split(' ');
-  const [name = '', number = '-', type = '', ...rest] = words;
+  const words = defaultAt < 0 ? line : line.slice(0, defaultAt);
+  const [name = '', number = '-', type = '', rest = ''] = cut(words, 3);
   const marks = marksOf(rest);
   return {
     name,

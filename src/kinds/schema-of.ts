@@ -117,7 +117,7 @@ function isPlainStruct(type: string): boolean {
 function fieldSchema(field: FieldFacts): Schema {
   const overrides = overridesOf(field);
   const type = field.type.replace('*', '');
-  if (Object.keys(overrides).length === 0) return typeSchema(type);
+  if (overrides === noOverrides || Object.keys(overrides).length === 0) return typeSchema(type);
   if (/^[[{]/.test(type) || Object.hasOwn(scalarTypes, type))
     return { ...typeSchema(type), ...overrides };
   let merged: Schema | undefined;
@@ -129,7 +129,10 @@ function fieldSchema(field: FieldFacts): Schema {
   };
 }
 
+const noOverrides: Partial<Schema> = {};
+
 function overridesOf(field: FieldFacts): Partial<Schema> {
+  if (!isMarked(field)) return noOverrides;
   const isList = listTypeName(field.type);
   return {
     ...(field.default === undefined ? {} : { default: JSON.parse(field.default) as JsonValue }),
@@ -140,6 +143,16 @@ function overridesOf(field: FieldFacts): Partial<Schema> {
       : { patchStrategies: field.patchStrategies as NonNullable<Schema['patchStrategies']> }),
     ...(field.patchMergeKey === undefined ? {} : { patchMergeKey: field.patchMergeKey }),
   };
+}
+
+function isMarked(field: FieldFacts): boolean {
+  return (
+    field.default !== undefined ||
+    field.listType !== undefined ||
+    field.mapType !== undefined ||
+    field.patchStrategies.length > 0 ||
+    field.patchMergeKey !== undefined
+  );
 }
 
 function listTypeName(type: string): boolean {

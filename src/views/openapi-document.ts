@@ -73,6 +73,7 @@ export function openApiBuilder(
   const context: SchemaContext = {
     form,
     dialect,
+    written: new Map(),
     refer: (name, schema) => {
       if (!types.has(name)) types.set(name, schema);
     },

@@ -21,6 +21,8 @@ export interface SchemaContext {
   readonly dialect: Dialect;
   /** Called for each named type a schema refers to, which the document must then define. */
   readonly refer: (name: string, type: Schema) => void;
+  /** What schemas are written as in place: most fields of a document have one of a few. */
+  readonly written: Map<Schema, JsonObject>;
 }
 
 /** Where the definitions stand, as references begin. */
@@ -43,7 +45,12 @@ export function typeRef(context: SchemaContext, typeName: string): JsonObject {
 /** A schema as a document has it in place: named types become references. */
 export function schemaJson(context: SchemaContext, schema: Schema): JsonObject {
   const at = resolved(schema);
-  return isNamed(at) ? reference(context, at) : inlineJson(context, at);
+  let json = context.written.get(at);
+  if (json === undefined) {
+    json = isNamed(at) ? reference(context, at) : inlineJson(context, at);
+    context.written.set(at, json);
+  }
+  return json;
 }
 
 /** Named lists and maps are written out where they are used; only structs and leaves are defined. */
@@ -88,22 +95,21 @@ export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
   if (schema.typed !== true) return customJson(context, schema);
   const leaf = leafJson(context.form, schema);
   if (leaf !== undefined) return leaf;
+  const json: JsonObject = {};
   const { additionalProperties, items } = schema;
-  return {
-    ...(schema.type === undefined ? {} : { type: schema.type }),
-    ...(schema.format === undefined ? {} : { format: schema.format }),
-    ...(schema.default === undefined || context.form === 'v2' ? {} : { default: schema.default }),
-    ...(schema.validation?.enum === undefined ? {} : { enum: [...schema.validation.enum] }),
-    ...(schema.properties === undefined ? {} : typedProperties(context, schema.properties)),
-    ...(schema.required === undefined ? {} : { required: [...schema.required] }),
-    ...(items === undefined ? {} : { items: elementJson(context, items) }),
-    ...(additionalProperties === undefined
-      ? {}
-      : { additionalProperties: elementJson(context, additionalProperties) }),
-    ...listJson(schema),
-    ...mapTypeJson(schema),
-    ...patchJson(schema),
-  };
+  if (schema.type !== undefined) json['type'] = schema.type;
+  if (schema.format !== undefined) json['format'] = schema.format;
+  if (schema.default !== undefined && context.form === 'v3') json['default'] = schema.default;
+  if (schema.validation?.enum !== undefined) json['enum'] = [...schema.validation.enum];
+  if (schema.properties !== undefined && schema.properties.size > 0) {
+    json['properties'] = typedProperties(context, schema.properties);
+  }
+  if (schema.required !== undefined) json['required'] = [...schema.required];
+  if (items !== undefined) json['items'] = elementJson(context, items);
+  if (additionalProperties !== undefined) {
+    json['additionalProperties'] = elementJson(context, additionalProperties);
+  }
+  return Object.assign(json, listJson(schema), mapTypeJson(schema), patchJson(schema));
 }
 
 /** Types whose Go code writes its own JSON. */
@@ -131,16 +137,15 @@ function typedProperties(
   context: SchemaContext,
   properties: ReadonlyMap<string, Property>,
 ): JsonObject {
-  if (properties.size === 0) return {};
   const written: JsonObject = {};
   for (const [name, property] of properties) {
-    const isPointer = property.pointer === true;
-    const zero = isPointer ? undefined : zeroOf(resolved(property.schema));
-    const isLeftOut = property.omitEmpty === true && !isStruct(resolved(property.schema));
-    const json = schemaJson(context, property.schema);
-    written[name] = isLeftOut ? json : withDefault(context, json, zero);
+    const schema = resolved(property.schema);
+    const json = schemaJson(context, schema);
+    const isLeftOut = property.omitEmpty === true && !isStruct(schema);
+    const mayLack = isLeftOut || property.pointer === true;
+    written[name] = mayLack ? json : withDefault(context, json, zeroOf(schema));
   }
-  return { properties: written };
+  return written;
 }
 
 function elementJson(context: SchemaContext, schema: Schema): JsonObject {
@@ -176,8 +181,11 @@ function zeroOf(schema: Schema): JsonValue | undefined {
   return schema.type === undefined ? undefined : zeros[schema.type];
 }
 
+const nothing: JsonObject = {};
+
 function listJson(schema: Schema): JsonObject {
   const { listType, listMapKeys } = schema;
+  if (listType === undefined && listMapKeys === undefined) return nothing;
   return {
     ...(listType === undefined ? {} : { 'x-kubernetes-list-type': listType }),
     ...(listMapKeys === undefined ? {} : { 'x-kubernetes-list-map-keys': [...listMapKeys] }),
@@ -185,11 +193,12 @@ function listJson(schema: Schema): JsonObject {
 }
 
 function mapTypeJson(schema: Schema): JsonObject {
-  return schema.mapType === undefined ? {} : { 'x-kubernetes-map-type': schema.mapType };
+  return schema.mapType === undefined ? nothing : { 'x-kubernetes-map-type': schema.mapType };
 }
 
 function patchJson(schema: Schema): JsonObject {
   const { patchStrategies, patchMergeKey } = schema;
+  if (patchStrategies === undefined && patchMergeKey === undefined) return nothing;
   return {
     ...(patchStrategies === undefined
       ? {}
