@@ -23,13 +23,15 @@ export interface AdmissionService {
   /** What is said to calls at a path: a part of the response, or a whole answer. */
   answer(path: string, make: (request: Loose) => Response): void;
   reply(path: string, make: (call: Received) => Reply): void;
+  /** Calls back when a caller goes before it is answered. */
+  onGone(callback: () => void): void;
   forget(): void;
   stop(): Promise<void>;
 }
 
 /** Starts a service that allows what nothing else is said about. */
-export async function startAdmissionService(): Promise<AdmissionService> {
-  const service = await startWebhookService();
+export async function startAdmissionService(hosts?: readonly string[]): Promise<AdmissionService> {
+  const service = await startWebhookService(hosts);
   const answers = new Map<string, (call: Received) => Reply>();
   const pathOf = (call: Received) => call.path.split('?', 1)[0] ?? '';
   service.answer = (call) => (answers.get(pathOf(call)) ?? ((one) => reviewed(one, {})))(call);
@@ -41,6 +43,9 @@ export async function startAdmissionService(): Promise<AdmissionService> {
     answer: (path, make) =>
       void answers.set(path, (call) => reviewed(call, make(call.body.request))),
     reply: (path, make) => void answers.set(path, make),
+    onGone(callback) {
+      service.onGone = callback;
+    },
     forget() {
       service.received.length = 0;
       answers.clear();

@@ -32,8 +32,10 @@ export interface WebhookService {
   /** The authority that signed its certificate. */
   readonly caPem: string;
   readonly received: Received[];
-  /** What it says from now on. */
+  /** What it says from now on, or promises to. */
   answer: (call: Received) => Reply;
+  /** Called whenever a caller goes before it is answered. */
+  onGone: () => void;
   /** Writes a kubeconfig that leads here; gives its path. */
   kubeconfig(change?: { readonly user?: object; readonly cluster?: object; path?: string }): string;
   /** Writes a file beside it; gives its path. */
@@ -41,12 +43,14 @@ export interface WebhookService {
   stop(): Promise<void>;
 }
 
-/** Starts a service on a free port of loopback. */
-export async function startWebhookService(): Promise<WebhookService> {
+/** Starts a service on a free port of loopback; its certificate is for these hosts. */
+export async function startWebhookService(
+  hosts: readonly string[] = ['127.0.0.1'],
+): Promise<WebhookService> {
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-webhook-'));
   const certificates = ensureServingCertificates({
     certDir: join(directory, 'certificates'),
-    hosts: ['127.0.0.1'],
+    hosts,
     clock: systemClock,
   });
   const received: Received[] = [];
@@ -55,6 +59,9 @@ export async function startWebhookService(): Promise<WebhookService> {
     { cert: certificates.certificatePem, key: certificates.keyPem },
     (request, response) => {
       const chunks: Buffer[] = [];
+      response.on('close', () => {
+        if (!response.writableEnded) service.onGone();
+      });
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
       request.on('end', () => {
         const text = Buffer.concat(chunks).toString();
@@ -66,7 +73,9 @@ export async function startWebhookService(): Promise<WebhookService> {
           body: JSON.parse(text),
         };
         received.push(call);
-        reply(service.answer(call), response, stalled);
+        void Promise.resolve(service.answer(call)).then((answer) =>
+          reply(answer, response, stalled),
+        );
       });
     },
   );
@@ -89,6 +98,7 @@ export async function startWebhookService(): Promise<WebhookService> {
     caPem: certificates.caPem,
     received,
     answer: () => ({ status: 500 }),
+    onGone: () => {},
     file,
     kubeconfig({ user = {}, cluster = {}, path = '/authorize' } = {}) {
       const authority = file('ca.crt', certificates.caPem);

@@ -9,6 +9,8 @@ interface PluginEntry {
   readonly byDefault: 'on' | 'off';
   /** Resources it looks at, groups by their stem; absent: all. */
   readonly on?: readonly string[];
+  /** Looks at streams too, not at writes alone. */
+  readonly connects?: true;
   /** Absent: known by name, and not to be had here. */
   readonly load?: (tools: AdmissionTools) => Promise<AdmissionPlugin>;
 }
@@ -21,6 +23,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'AlwaysAdmit',
     byDefault: 'off',
+    connects: true,
     load: async () => (await import('./always.ts')).alwaysAdmit,
   },
   {
@@ -207,12 +210,14 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'MutatingAdmissionWebhook',
     byDefault: 'on',
+    connects: true,
     load: async (tools) => (await import('./webhooks/plugin.ts')).mutatingWebhooks(tools),
   },
   { name: 'ValidatingAdmissionPolicy', byDefault: 'on' },
   {
     name: 'ValidatingAdmissionWebhook',
     byDefault: 'on',
+    connects: true,
     load: async (tools) => (await import('./webhooks/plugin.ts')).validatingWebhooks(tools),
   },
   {
@@ -223,6 +228,7 @@ const plugins: readonly PluginEntry[] = [
   {
     name: 'AlwaysDeny',
     byDefault: 'off',
+    connects: true,
     load: async () => (await import('./always.ts')).alwaysDeny,
   },
 ];
@@ -276,7 +282,7 @@ function lazily(
   load: NonNullable<PluginEntry['load']>,
   tools: AdmissionTools,
 ): AdmissionPlugin {
-  const concerns = concernOf(entry.on, tools.dialect);
+  const concerns = concernOf(entry, tools.dialect);
   let plugin: AdmissionPlugin | undefined;
   let loading: Promise<AdmissionPlugin> | undefined;
   const run = (phase: 'mutate' | 'validate', call: AdmissionCall): Promise<void> | undefined => {
@@ -296,15 +302,17 @@ function lazily(
 }
 
 function concernOf(
-  on: readonly string[] | undefined,
+  { on, connects }: PluginEntry,
   dialect: Dialect,
 ): (call: AdmissionCall) => boolean {
-  if (on === undefined) return () => true;
+  if (connects === true) return () => true;
+  if (on === undefined) return ({ operation }) => operation !== 'CONNECT';
   const groups = new Map<string, Set<string>>();
   for (const resource of on) {
     const [name = '', stem = ''] = resource.split('.', 2);
     const group = dialect.group(stem);
     groups.set(group, (groups.get(group) ?? new Set()).add(name));
   }
-  return ({ target: { def } }) => groups.get(def.group)?.has(def.resource) === true;
+  return ({ target: { def }, operation }) =>
+    groups.get(def.group)?.has(def.resource) === true && operation !== 'CONNECT';
 }

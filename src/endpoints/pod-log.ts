@@ -1,9 +1,15 @@
 import { isObject, type JsonObject } from '../base/json.ts';
+import { resolved } from '../engines/schema/schema.ts';
+import { schemaOf } from '../kinds/schema-of.ts';
 import { badRequest, notFound, serviceUnavailable } from '../meta/status.ts';
+import type { ApiObject } from '../meta/types.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { groupResourceOf } from '../registry/registry.ts';
+import { parseCreateOptions } from '../request/options.ts';
+import { isTrue } from '../request/query.ts';
 import type { ApiCall } from './call.ts';
 import { answerHeaders } from './respond.ts';
+import { writeContext } from './write-context.ts';
 
 /**
  * GET of `log`, as far as a control plane without nodes can answer: what is wrong with the question
@@ -26,10 +32,39 @@ export async function podLogEndpoint(call: ApiCall): Promise<void> {
   });
 }
 
-/** What only a node could answer: streams into a container. */
-export async function noNodeEndpoint(_call: ApiCall): Promise<void> {
+/**
+ * What only a node could answer: streams into a container. Whether the request would be let through is
+ * judged all the same (ADM-2).
+ */
+export async function noNodeEndpoint(call: ApiCall): Promise<void> {
+  const { registry, dialect } = call.context;
+  const { target } = call;
+  const object = streamOptions(call);
+  const operation = 'CONNECT' as const;
+  const context = writeContext(call, parseCreateOptions(new URLSearchParams(), dialect));
+  const admitted = { operation, target, context, name: target.name, old: undefined, attempt: 1 };
+  await registry.admission.mutate({ ...admitted, object });
+  await registry.admission.validate({ ...admitted, object });
   throw noNode();
 }
+
+/** The options of a stream as an object of their own kind, read off the query. */
+function streamOptions({ target, info }: ApiCall): ApiObject {
+  const { kind = '' } = target.def.subresources.find(isNamed(target.subresource))?.kind ?? {};
+  const given: JsonObject = {};
+  for (const [name, { schema }] of schemaOf(`core.v1.${kind}`).properties ?? []) {
+    const values = info.query.getAll(name);
+    const [first] = values;
+    if (first === undefined) continue;
+    const { type, items } = resolved(schema);
+    const isCount = items !== undefined && resolved(items).type === 'integer';
+    if (type === 'array') given[name] = isCount ? values.map(Number) : values;
+    else given[name] = type === 'boolean' ? isTrue(first) : first;
+  }
+  return { kind, apiVersion: 'v1', ...given } as unknown as ApiObject;
+}
+
+const isNamed = (wanted: string) => (one: { readonly name: string }) => one.name === wanted;
 
 function noNode(): Error {
   return serviceUnavailable('this control plane has no nodes: nothing runs that could be reached');

@@ -51,7 +51,8 @@ export interface AdmissionPort {
 }
 
 export interface AdmissionCall {
-  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
+  /** CONNECT: a stream is to be opened; the object is its options. */
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
   readonly target: Target;
   readonly context: WriteContext;
   /** Final name of the object; empty when it is to be generated. */

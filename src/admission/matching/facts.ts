@@ -19,7 +19,7 @@ export interface KindFact {
 
 /** What rules and reviews say of a write, whatever its object. */
 export interface RequestFacts {
-  readonly operation: AdmissionCall['operation'] | 'CONNECT';
+  readonly operation: AdmissionCall['operation'];
   readonly resource: ResourceFact;
   /** Of the object that is judged: a sub-resource's own, where it has one. */
   readonly kind: KindFact;
