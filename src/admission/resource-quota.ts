@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { objectAt } from '../kinds/fill.ts';
 import { sumQuantities } from '../meta/quantity.ts';
 import { internalError, StatusError } from '../meta/status.ts';
@@ -23,31 +24,46 @@ const ignoredResources = new Set(['events', 'bindings']);
  * never exceed one. A dry run is judged and charges nothing.
  */
 export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
+  const evaluators = new WeakMap<ResourceDef, QuotaEvaluator>();
+  const evaluatorOf = (def: ResourceDef) => {
+    const evaluator = evaluators.get(def) ?? quotaEvaluator(def, tools.dialect);
+    evaluators.set(def, evaluator);
+    return evaluator;
+  };
   return {
     name: 'ResourceQuota',
-    async validate(call) {
+    validate(call) {
       const { target, operation } = call;
       const { namespace, def } = target;
-      if (namespace === '' || target.subresource !== '' || operation === 'DELETE') return;
-      if (ignoredResources.has(def.resource)) return;
-      const evaluator = quotaEvaluator(def, tools.dialect);
-      if (operation === 'UPDATE' && !evaluator.grows) return;
-      const find = () => tools.objects.list('resourcequotas', namespace);
-      const limited = limitedFor(tools, def);
-      if (limited.length === 0 && (await find()).length === 0) return;
-      await tools.ledger.inTurn(namespace, async () => {
-        const charges = chargesOf(tools, { call, evaluator, quotas: await find(), limited });
-        if (call.context.dryRun || charges.length === 0) return;
-        const [resource, object] = [resourceOf(call), call.object as ApiObject];
-        const withdraw = await tools.ledger.announce(namespace, resource, object);
-        await makeCharges(tools, call, charges).catch(async (error: unknown) => {
-          await withdraw?.();
-          throw error;
-        });
-        tools.ledger.reserve(namespace, resource, object);
-      });
+      if (namespace === '' || target.subresource !== '' || operation === 'DELETE') return undefined;
+      if (ignoredResources.has(def.resource)) return undefined;
+      const evaluator = evaluatorOf(def);
+      if (operation === 'UPDATE' && !evaluator.grows) return undefined;
+      return charge(tools, call, evaluator);
     },
   };
+}
+
+async function charge(
+  tools: AdmissionTools,
+  call: AdmissionCall,
+  evaluator: QuotaEvaluator,
+): Promise<void> {
+  const { namespace, def } = call.target;
+  const find = () => tools.objects.list('resourcequotas', namespace);
+  const limited = limitedFor(tools, def);
+  if (limited.length === 0 && (await find()).length === 0) return;
+  await tools.ledger.inTurn(namespace, async () => {
+    const charges = chargesOf(tools, { call, evaluator, quotas: await find(), limited });
+    if (call.context.dryRun || charges.length === 0) return;
+    const [resource, object] = [resourceOf(call), call.object as ApiObject];
+    const withdraw = await tools.ledger.announce(namespace, resource, object);
+    await makeCharges(tools, call, charges).catch(async (error: unknown) => {
+      await withdraw?.();
+      throw error;
+    });
+    tools.ledger.reserve(namespace, resource, object);
+  });
 }
 
 /** What one write takes up of one quota. */

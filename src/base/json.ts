@@ -61,13 +61,18 @@ export function jsonEqual(one: JsonValue | undefined, other: JsonValue | undefin
   return !Array.isArray(other) && membersEqual(one, other);
 }
 
-function membersEqual(one: JsonObject, other: JsonObject): boolean {
+/** Like `jsonEqual`, of two objects' members but one. */
+export function jsonEqualBut(one: JsonObject, other: JsonObject, left: string): boolean {
+  return membersEqual(one, other, left);
+}
+
+function membersEqual(one: JsonObject, other: JsonObject, left?: string): boolean {
   let count = 0;
-  for (const name of Object.keys(one)) {
-    if (one[name] === undefined) continue;
+  for (const name in one) {
+    if (one[name] === undefined || name === left) continue;
     if (!Object.hasOwn(other, name) || !jsonEqual(one[name], other[name])) return false;
     count += 1;
   }
-  for (const name of Object.keys(other)) if (other[name] !== undefined) count -= 1;
+  for (const name in other) if (other[name] !== undefined && name !== left) count -= 1;
   return count === 0;
 }

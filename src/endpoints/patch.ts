@@ -1,4 +1,4 @@
-import { cloneJson } from '../base/json.ts';
+import { cloneJson, type JsonObject } from '../base/json.ts';
 import { badRequest } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { updateObject } from '../registry/update.ts';
@@ -66,7 +66,9 @@ function patchWrite(
 function shapeApplied(call: ApiCall, live: ApiObject | undefined, merged: ApiObject): ApiObject {
   const { managedFields } = merged.metadata;
   if (managedFields !== undefined && managedFields === live?.metadata.managedFields) return merged;
-  delete merged.metadata.managedFields;
+  // What is undefined counts as absent to a typed decoder, and leaves the object a quick one.
+  if (call.target.version.decode !== undefined) delete merged.metadata.managedFields;
+  else (merged.metadata as JsonObject)['managedFields'] = undefined;
   const complaints = new Complaints();
   const object = shapeObject(call.target, merged, { complaints, fail: badRequest });
   if (managedFields !== undefined) object.metadata.managedFields = managedFields;

@@ -47,28 +47,44 @@ function asPrefix(rule: MetaRules['validateName']): MetaRules['validateName'] {
 
 function validateNamespace(meta: ObjectMeta, { namespaced, path }: MetaRules): FieldError[] {
   const isSet = (meta.namespace ?? '') !== '';
-  if (namespaced) return isSet ? [] : [required(`${path}.namespace`)];
-  return isSet ? [forbiddenField(`${path}.namespace`, 'not allowed on this type')] : [];
+  if (namespaced) return isSet ? none : [required(`${path}.namespace`)];
+  return isSet ? [forbiddenField(`${path}.namespace`, 'not allowed on this type')] : none;
 }
 
+/** No errors, as often as nothing is wrong: nobody adds to it. */
+const none: FieldError[] = [];
+
 function validateShared(meta: ObjectMeta, path: string): FieldError[] {
-  return [
-    ...validateLabels(meta.labels, `${path}.labels`),
-    ...validateAnnotations(meta.annotations, `${path}.annotations`),
-    ...validateOwnerReferences(meta.ownerReferences ?? [], `${path}.ownerReferences`),
-    ...validateManagedFields(meta.managedFields ?? [], `${path}.managedFields`),
+  const { labels, annotations, ownerReferences, managedFields } = meta;
+  const lists = [
+    labels === undefined ? none : validateLabels(labels, `${path}.labels`),
+    annotations === undefined ? none : validateAnnotations(annotations, `${path}.annotations`),
+    ownerReferences === undefined
+      ? none
+      : validateOwnerReferences(ownerReferences, `${path}.ownerReferences`),
+    managedFields === undefined
+      ? none
+      : validateManagedFields(managedFields, `${path}.managedFields`),
   ];
+  return lists.every((errors) => errors.length === 0) ? none : lists.flat();
 }
 
 /** Judges labels; upstream names the map in errors, not the label. */
 export function validateLabels(labels: ObjectMeta['labels'], path: string): FieldError[] {
-  if (labels === undefined) return [];
+  if (labels === undefined || areFineLabels(labels)) return none;
   return Object.keys(labels)
     .sort()
     .flatMap((key) => [
       ...breaks(path, key, qualifiedName),
       ...breaks(path, labels[key] ?? '', labelValue),
     ]);
+}
+
+function areFineLabels(labels: Readonly<Record<string, string>>): boolean {
+  for (const key in labels) {
+    if (qualifiedName(key).length > 0 || labelValue(labels[key] ?? '').length > 0) return false;
+  }
+  return true;
 }
 
 /** Judges annotations: keys as labels' but in any case, values free, 256 KiB in all (META-3). */
@@ -91,6 +107,7 @@ export function validateAnnotations(
 }
 
 function validateFinalizers(finalizers: readonly string[], rules: MetaRules): FieldError[] {
+  if (finalizers.length === 0) return none;
   const path = `${rules.path}.finalizers`;
   const errors = finalizers.flatMap((name) => breaks(path, name, qualifiedName));
   if (finalizers.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)) {
@@ -118,7 +135,17 @@ function goStringList(values: readonly string[]): string {
   return `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
 }
 
+function isFineEntry({ operation, fieldsType, manager, subresource }: ManagedFieldsEntry): boolean {
+  return (
+    (operation === 'Apply' || operation === 'Update') &&
+    fieldsType === 'FieldsV1' &&
+    subresource === undefined &&
+    validateFieldManager(manager ?? '', '').length === 0
+  );
+}
+
 function validateManagedFields(entries: readonly ManagedFieldsEntry[], path: string): FieldError[] {
+  if (entries.every(isFineEntry)) return none;
   return entries.flatMap((entry, index) => {
     const at = `${path}[${index}]`;
     const errors: FieldError[] = [];
@@ -151,18 +178,28 @@ export function validateObjectMetaUpdate(
   rules: MetaRules,
 ): FieldError[] {
   const { path } = rules;
+  const lists = [
+    validateNamespace(meta, rules),
+    validateShared(meta, path),
+    validateFinalizers(meta.finalizers ?? [], rules),
+    validateNoNewFinalizers(meta, old, path),
+    validateFixed(meta, old, path),
+    validateGrace(meta, old, path),
+  ];
+  return lists.every((errors) => errors.length === 0) ? none : lists.flat();
+}
+
+function validateFixed(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {
+  const changed = (name: (typeof fixedTexts | typeof fixedTimes)[number]) =>
+    (meta[name] ?? '') !== (old[name] ?? '');
+  if (!fixedTexts.some(changed) && !fixedTimes.some(changed)) return none;
   return [
-    ...validateNamespace(meta, rules),
-    ...validateShared(meta, path),
-    ...validateFinalizers(meta.finalizers ?? [], rules),
-    ...validateNoNewFinalizers(meta, old, path),
     ...fixedTexts
-      .filter((name) => (meta[name] ?? '') !== (old[name] ?? ''))
+      .filter(changed)
       .map((name) => invalid(`${path}.${name}`, meta[name] ?? '', immutable)),
     ...fixedTimes
-      .filter((name) => (meta[name] ?? '') !== (old[name] ?? ''))
+      .filter(changed)
       .map((name) => invalidShown(`${path}.${name}`, goTime(meta[name] ?? ''))),
-    ...validateGrace(meta, old, path),
   ];
 }
 
@@ -181,12 +218,12 @@ function goTime(text: string): string {
 
 function validateGrace(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {
   const { deletionGracePeriodSeconds: seconds } = meta;
-  if ((seconds ?? null) === (old.deletionGracePeriodSeconds ?? null)) return [];
+  if ((seconds ?? null) === (old.deletionGracePeriodSeconds ?? null)) return none;
   return [invalidShown(`${path}.deletionGracePeriodSeconds`, String(seconds ?? null))];
 }
 
 function validateNoNewFinalizers(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {
-  if (old.deletionTimestamp === undefined) return [];
+  if (old.deletionTimestamp === undefined) return none;
   const known = new Set(old.finalizers ?? []);
   const added = [...new Set(meta.finalizers ?? [])].filter((one) => !known.has(one)).sort();
   if (added.length === 0) return [];

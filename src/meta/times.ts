@@ -2,7 +2,24 @@
 
 /** `metav1.Time` as the API writes it: RFC 3339 in UTC, whole seconds. `ms` since the epoch. */
 export function formatTime(ms: number): string {
-  return `${new Date(Math.floor(ms / 1000) * 1000).toISOString().slice(0, 19)}Z`;
+  const second = Math.floor(ms / 1000);
+  if (second !== lastSecond) {
+    lastText = `${new Date(second * 1000).toISOString().slice(0, 19)}Z`;
+    lastSecond = second;
+  }
+  return lastText;
+}
+
+/** Writes come by the thousand in a second and all tell the same time. */
+let lastSecond = Number.NaN;
+let lastText = '';
+
+/** Every day that any month has; others are left to the calendar. */
+const writtenTime = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3])(:[0-5]\d){2}Z$/;
+
+/** Whether a text surely is a time in the very form `formatTime` gives. */
+export function isWrittenTime(text: string): boolean {
+  return text.length === 20 && writtenTime.test(text);
 }
 
 type ParsedTime = { readonly ms: number; readonly micros: number } | { readonly error: string };

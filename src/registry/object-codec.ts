@@ -18,9 +18,23 @@ export function decodeEntry(entry: Entry): ApiObject {
 
 /** Canonical bytes of an object in its storage version. */
 export function encodeStored(object: ApiObject): Buffer {
-  const { apiVersion, kind, metadata, ...rest } = object;
-  const { resourceVersion: _given, ...meta } = metadata;
-  return encodeJson({ apiVersion, kind, metadata: meta, ...rest });
+  // Members that are undefined are not written, and left out more quickly than taken out.
+  const metadata = { ...object.metadata, resourceVersion: undefined };
+  if (beginsAsStored(object)) return encodeJson({ ...object, metadata });
+  const { apiVersion, kind, metadata: _, ...rest } = object;
+  return encodeJson({ apiVersion, kind, metadata, ...rest });
+}
+
+const firstMembers = ['apiVersion', 'kind', 'metadata'];
+
+function beginsAsStored(object: ApiObject): boolean {
+  let at = 0;
+  for (const name in object) {
+    if (name !== firstMembers[at]) return false;
+    at += 1;
+    if (at === firstMembers.length) return true;
+  }
+  return false;
 }
 
 /** What lists and watches look at, read off an object in its storage version. */

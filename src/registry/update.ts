@@ -1,4 +1,4 @@
-import { cloneJson, jsonEqual } from '../base/json.ts';
+import { cloneJson, jsonEqualBut } from '../base/json.ts';
 import type { StrategyContext } from '../catalogue/resource-def.ts';
 import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
 import type { ApiObject, ManagedFieldsEntry } from '../meta/types.ts';
@@ -191,16 +191,20 @@ function applyStrategy(options: {
 
 /** Whether all is as it was but, at most, the times of managed fields (META-6). */
 function changesNothing(stored: ApiObject, old: ApiObject): boolean {
-  const { managedFields, ...metadata } = stored.metadata;
-  const { managedFields: oldManagedFields, ...oldMetadata } = old.metadata;
   return (
-    jsonEqual({ ...stored, metadata }, { ...old, metadata: oldMetadata }) &&
-    jsonEqual(withoutTimes(managedFields), withoutTimes(oldManagedFields))
+    jsonEqualBut(stored, old, 'metadata') &&
+    jsonEqualBut(stored.metadata, old.metadata, 'managedFields') &&
+    sameButTimes(stored.metadata.managedFields ?? [], old.metadata.managedFields ?? [])
   );
 }
 
-const withoutTimes = (entries: readonly ManagedFieldsEntry[] | undefined) =>
-  entries?.map(({ time: _, ...entry }) => entry);
+function sameButTimes(
+  entries: readonly ManagedFieldsEntry[],
+  old: readonly ManagedFieldsEntry[],
+): boolean {
+  if (entries.length !== old.length) return false;
+  return entries.every((entry, at) => jsonEqualBut(entry, old[at] as ManagedFieldsEntry, 'time'));
+}
 
 async function putChanged(
   registry: Registry,

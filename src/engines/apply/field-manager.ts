@@ -1,5 +1,12 @@
-import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../../base/json.ts';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  jsonEqualBut,
+} from '../../base/json.ts';
 import { badRequest, StatusError } from '../../meta/status.ts';
+import { formatTime } from '../../meta/times.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import type { Schema } from '../schema/schema.ts';
 import { applyConflict } from './conflict.ts';
@@ -153,14 +160,12 @@ const currentOperation = 'current-operation';
 
 function takeChanges(kind: TrackedKind, update: TrackedUpdate): Managed {
   const { live, object, before, nowMs } = update;
-  const managers = new Map(
-    updateManagers(portOf(kind), {
-      live: typedLive(kind, live),
-      object: typedObject(kind, withoutOwners(object)),
-      managers: before.managers,
-      manager: currentOperation,
-    }),
-  );
+  const managers = updateManagers(portOf(kind), {
+    live: typedLive(kind, live),
+    object: typedObject(kind, withoutOwners(object)),
+    managers: before.managers,
+    manager: currentOperation,
+  });
   const taken = strip(managers.get(currentOperation));
   managers.delete(currentOperation);
   if (taken === undefined) return { managers, times: before.times };
@@ -169,7 +174,7 @@ function takeChanges(kind: TrackedKind, update: TrackedUpdate): Managed {
   // In this order the set stays the very one it was when nothing is new, and with it its encoding.
   const set = previous === undefined ? taken.set : union(previous.set, taken.set);
   managers.set(identity, { ...taken, set });
-  return { managers, times: new Map(before.times).set(identity, timeOf(nowMs)) };
+  return { managers, times: new Map(before.times).set(identity, formatTime(nowMs)) };
 }
 
 function identityFor(kind: TrackedKind, name: string, operation: 'Apply' | 'Update'): string {
@@ -177,9 +182,6 @@ function identityFor(kind: TrackedKind, name: string, operation: 'Apply' | 'Upda
   const { apiVersion, subresource } = kind;
   return identityOf({ manager, operation, apiVersion, subresource });
 }
-
-/** RFC 3339 in whole seconds. */
-const timeOf = (nowMs: number) => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 
 /** Without what nobody may own; undefined when nothing is left. */
 function strip(owned: VersionedSet | undefined): VersionedSet | undefined {
@@ -215,7 +217,8 @@ function isUnchanged(
   { owners, before }: { owners: Managed; before: Managed },
 ): boolean {
   if (!sameOwners(owners, before)) return false;
-  if (!jsonEqual(withoutOwners(live), withoutOwners(object))) return false;
+  if (!jsonEqualBut(live, object, 'metadata')) return false;
+  if (!jsonEqualBut(live.metadata, object.metadata, 'managedFields')) return false;
   const stored = live.metadata.managedFields;
   return before.entries === stored || sameOwners(owners, decodeOrNone(stored));
 }
@@ -342,7 +345,7 @@ function mergeApplied(kind: TrackedKind, merging: Merging): Merged {
 
 function lastApplied(kind: TrackedKind, { live, applied }: Merging) {
   if (live === undefined) return undefined;
-  return allowedConflicts(kind, { live: withoutOwners(live), type: applied.type });
+  return allowedConflicts(kind, { live: withoutOwners(live) as ApiObject, type: applied.type });
 }
 
 function mergeOnce(kind: TrackedKind, merging: Merging): Merged {
@@ -357,12 +360,12 @@ function mergeOnce(kind: TrackedKind, merging: Merging): Merged {
       force,
     }),
   );
-  const managers = new Map(result.managers);
+  const { managers } = result;
   const own = strip(managers.get(identity));
   if (own === undefined) managers.delete(identity);
   else managers.set(identity, sameSet(own, before.managers.get(identity)));
-  const times = new Map(before.times);
-  if (result.object !== undefined) times.set(identity, timeOf(nowMs));
+  let { times } = before;
+  if (result.object !== undefined) times = new Map(times).set(identity, formatTime(nowMs));
   // A new object begins as what was applied; zero values are its decoder's business.
   const object = live === undefined ? undefined : result.object?.value;
   return { object, owners: { managers, times } };
@@ -380,9 +383,11 @@ function asApiObject(value: JsonValue): ApiObject {
   return { ...object, metadata: { ...metadata } } as ApiObject;
 }
 
-function withoutOwners(object: ApiObject): ApiObject {
-  const { managedFields: _, ...metadata } = object.metadata;
-  return { ...object, metadata };
+/** Shares all else. A member that is undefined counts as absent, and is quicker than one left out. */
+function withoutOwners(object: ApiObject): JsonObject {
+  const { metadata } = object;
+  if (metadata.managedFields === undefined) return object;
+  return { ...object, metadata: { ...metadata, managedFields: undefined } };
 }
 
 function typeFor(kind: TrackedKind, apiVersion: string): ValueType | undefined {
@@ -404,10 +409,11 @@ function typedLive(kind: TrackedKind, live: ApiObject | undefined): TypedObject 
 
 /** Conversions of one write, each made once. */
 function portOf(kind: TrackedKind): UpdaterPort {
-  const made = new Map<JsonValue, Map<string, TypedObject | undefined>>();
+  let made: Map<JsonValue, Map<string, TypedObject | undefined>> | undefined;
   return {
     convert(object, apiVersion) {
       if (object.apiVersion === apiVersion) return object;
+      made ??= new Map();
       let byVersion = made.get(object.value);
       if (byVersion === undefined) {
         byVersion = new Map();

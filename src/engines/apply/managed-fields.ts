@@ -32,12 +32,17 @@ export function identityOf(identity: ManagerIdentity): string {
   const { manager, operation, apiVersion, subresource } = identity;
   const ofVersion = operation === 'Update' && apiVersion !== '';
   return (
-    (manager === '' ? '{' : `{"manager":${JSON.stringify(manager)},`) +
+    (manager === '' ? '{' : `{"manager":${quoted(manager)},`) +
     `"operation":"${operation}"` +
-    (ofVersion ? `,"apiVersion":${JSON.stringify(apiVersion)}` : '') +
-    (subresource === '' ? '}' : `,"subresource":${JSON.stringify(subresource)}}`)
+    (ofVersion ? `,"apiVersion":${quoted(apiVersion)}` : '') +
+    (subresource === '' ? '}' : `,"subresource":${quoted(subresource)}}`)
   );
 }
+
+const plainName = /^[\w./ -]*$/;
+
+/** As a JSON string; nearly every name needs nothing but the quotes. */
+const quoted = (name: string) => (plainName.test(name) ? `"${name}"` : JSON.stringify(name));
 
 /** The parts of an identity text; an applier's has no version. */
 export function parseIdentity(identity: string): Partial<ManagerIdentity> {
@@ -107,17 +112,25 @@ export function encodeManaged(
   const entries: ManagedFieldsEntry[] = [];
   for (const [identity, owned] of managers) {
     const time = times.get(identity);
-    const same = before.managers.get(identity) === owned && before.times.get(identity) === time;
-    const known = same ? before.written?.get(identity) : undefined;
-    entries.push(known ?? encodeEntry(identity, owned, time));
+    const written = before.written?.get(identity);
+    const isSameSet = written !== undefined && before.managers.get(identity)?.set === owned.set;
+    const isSame = isSameSet && written.apiVersion === owned.apiVersion && written.time === time;
+    if (isSame) entries.push(written);
+    else {
+      const fieldsV1 = isSameSet ? written.fieldsV1 : encodeFields(owned.set);
+      entries.push(encodeEntry(identity, { owned, time, fieldsV1 }));
+    }
   }
-  return entries.sort(compareEntries);
+  return entries.length === 1 ? entries : entries.sort(compareEntries);
 }
 
 function encodeEntry(
   identity: string,
-  owned: VersionedSet,
-  time: string | undefined,
+  {
+    owned,
+    time,
+    fieldsV1,
+  }: { owned: VersionedSet; time: string | undefined; fieldsV1: JsonObject },
 ): ManagedFieldsEntry {
   const { manager, operation, subresource } = parseIdentity(identity);
   const entry: JsonObject = {};
@@ -126,7 +139,7 @@ function encodeEntry(
   entry['apiVersion'] = owned.apiVersion;
   if (time !== undefined) entry['time'] = time;
   entry['fieldsType'] = 'FieldsV1';
-  entry['fieldsV1'] = encodeFields(owned.set);
+  entry['fieldsV1'] = fieldsV1;
   if (subresource !== undefined) entry['subresource'] = subresource;
   return entry as unknown as ManagedFieldsEntry;
 }
@@ -135,10 +148,14 @@ function encodeEntry(
 const secondsOf = (time: string | undefined) =>
   time === undefined ? 0 : Math.floor(Date.parse(time) / 1000);
 
+function compareTimes(one: string | undefined, other: string | undefined): number {
+  return one === other ? 0 : secondsOf(one) - secondsOf(other);
+}
+
 function compareEntries(one: ManagedFieldsEntry, other: ManagedFieldsEntry): number {
   return (
     compareText(one.operation, other.operation) ||
-    secondsOf(one.time) - secondsOf(other.time) ||
+    compareTimes(one.time, other.time) ||
     compareText(one.manager ?? '', other.manager ?? '') ||
     compareText(one.apiVersion, other.apiVersion) ||
     compareText(one.subresource ?? '', other.subresource ?? '')

@@ -70,13 +70,13 @@ export interface Write {
 }
 
 /**
- * Owners after a write that replaced the object: the writer takes what changed, all lose what went.
- * Throws a TypedError when an object does not fit its type.
+ * Owners after a write that replaced the object, in a map of the caller's own: the writer takes what
+ * changed, all lose what went. Throws a TypedError when an object does not fit its type.
  */
 export function updateManagers(
   port: UpdaterPort,
   write: Write & { readonly object: TypedObject },
-): Managers {
+): Map<string, VersionedSet> {
   const { live, object, manager } = write;
   const { apiVersion } = object;
   const reconciled = reconcileManagers(port, live, write.managers);
@@ -91,6 +91,13 @@ export function updateManagers(
   return managers;
 }
 
+/** What an apply makes of an object, and who owns it then: a map of the caller's own. */
+export interface Applied {
+  /** Undefined when nothing changes. */
+  readonly object: TypedObject | undefined;
+  readonly managers: Map<string, VersionedSet>;
+}
+
 /**
  * Merges what a manager applies into the object: it owns what it names, gives up what it named before
  * and names no longer, and that goes from the object unless somebody else owns it. `object` is
@@ -99,7 +106,7 @@ export function updateManagers(
 export function applyConfiguration(
   port: UpdaterPort,
   write: Write & { readonly applied: TypedObject; readonly force: boolean },
-): { readonly object: TypedObject | undefined; readonly managers: Managers } {
+): Applied {
   const { live, applied, manager, force } = write;
   const { apiVersion } = applied;
   const managers = reconcileManagers(port, live, write.managers);

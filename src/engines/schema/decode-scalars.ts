@@ -1,6 +1,6 @@
 import type { JsonValue } from '../../base/json.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
-import { parseGoTime, printGoTime } from '../../meta/times.ts';
+import { isWrittenTime, parseGoTime, printGoTime } from '../../meta/times.ts';
 import { type DecodeContext, fail, failType } from './decode-context.ts';
 import { goDurationError, parseGoDuration, printGoDuration } from './go-duration.ts';
 import type { Schema } from './schema.ts';
@@ -125,6 +125,7 @@ function timeDecoder(digits: 0 | 6): Decoder {
       failType(context, value, { type: 'string' });
       return value;
     }
+    if (digits === 0 && isWrittenTime(value)) return value;
     const time = parseGoTime(value, layout);
     if ('error' in time) {
       fail(context, time.error);

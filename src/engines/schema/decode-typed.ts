@@ -232,8 +232,9 @@ function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext)
   let found = 0;
   for (const field of struct.fields) {
     const { name } = field;
-    const given = Object.hasOwn(value, name) ? value[name] : undefined;
-    if (given !== undefined) found += 1;
+    const isThere = Object.hasOwn(value, name);
+    const given = isThere ? value[name] : undefined;
+    if (isThere) found += 1;
     if (given === undefined || given === null) {
       if (!field.omitEmpty) object[name] = field.pointer ? null : field.walker.zero();
       continue;
