@@ -113,12 +113,11 @@ async function tryInsert(
 ): Promise<{ readonly entry?: Entry; readonly existing?: Entry | undefined }> {
   const { target, stored, context } = options;
   const { def } = target;
-  const cache = registry.caches.of(def);
   const key = objectKey(stored.metadata.namespace ?? '', stored.metadata.name as string);
   const value = encodeStored(stored);
   const index = indexOf(def.storage, stored);
   if (context.dryRun) {
-    const existing = await cache.get(key, undefined);
+    const existing = await registry.caches.of(def).get(key, undefined);
     return existing === undefined ? { entry: dryEntry({ key, value, index }) } : { existing };
   }
   const storeKey = def.storage.prefix + key;
@@ -126,9 +125,8 @@ async function tryInsert(
   const result = await storing(() => registry.store.put({ key: storeKey, value, expect: 0, hint }));
   if (!result.ok) return { existing: entryOf(def, result.current) };
   const { revision } = result;
-  const cached = cache.peek(key);
-  if (cached?.revision === revision) return { entry: cached };
-  return { entry: makeEntry({ key, stored: value, revision, createRevision: revision, index }) };
+  const made = { key, stored: value, revision, createRevision: revision, index };
+  return { entry: hint.entry ?? makeEntry(made) };
 }
 
 /** Upstream's 409; a client that let the name be generated is told to try again (META-1). */

@@ -234,21 +234,12 @@ async function putChanged(
     return lost ?? unwritten();
   }
   const storeKey = def.storage.prefix + key;
-  const result = await storing(() =>
-    registry.store.put({
-      key: storeKey,
-      value,
-      expect: current.revision,
-      hint: new EntryHint(index, def.storage),
-    }),
-  );
+  const hint = new EntryHint(index, def.storage);
+  const expect = current.revision;
+  const result = await storing(() => registry.store.put({ key: storeKey, value, expect, hint }));
   if (!result.ok) return { current: entryOf(def, result.current) };
-  const cached = registry.caches.of(def).peek(key);
   const { revision } = result;
   const { createRevision } = current;
-  const entry =
-    cached?.revision === revision
-      ? cached
-      : makeEntry({ key, stored: value, revision, createRevision, index });
+  const entry = hint.entry ?? makeEntry({ key, stored: value, revision, createRevision, index });
   return { written: { entry, created: false } };
 }

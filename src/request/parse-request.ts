@@ -18,6 +18,20 @@ const namespaceSubresources = new Set(['status', 'finalize']);
 const pathBytesMax = 8192;
 /** Shared by all requests without a query; nobody writes to a query. */
 const noQuery = new URLSearchParams();
+/** Queries read before, by their text: a client sends the same one with each request of a kind. */
+const queries = new Map<string, URLSearchParams>();
+const queriesMax = 256;
+const keptQueryMax = 256;
+
+function parseQuery(text: string): URLSearchParams {
+  const known = queries.get(text);
+  if (known !== undefined) return known;
+  const query = new URLSearchParams(text);
+  if (text.length > keptQueryMax) return query;
+  if (queries.size >= queriesMax) queries.clear();
+  queries.set(text, query);
+  return query;
+}
 
 /**
  * What a method and URL ask for (API-1, API-4). Throws 400 for a path that cannot be a legal one
@@ -28,7 +42,7 @@ export function parseRequest(method: string, url: string): RequestInfo {
   const target = url.startsWith('/') ? url : originForm(url);
   const at = target.indexOf('?');
   const path = decodePath(at < 0 ? target : target.slice(0, at));
-  const query = at < 0 ? noQuery : new URLSearchParams(target.slice(at + 1));
+  const query = at < 0 ? noQuery : parseQuery(target.slice(at + 1));
   const segments = segmentsOf(path);
   const [prefix = ''] = segments;
   const isApi = (prefix === 'api' || prefix === 'apis') && segments.length > 1;

@@ -23,7 +23,9 @@ export function meteredStore(
     run: () => Result,
   ): Result => {
     const startMs = now();
-    const done = (failed: boolean) => observe({ ...at, durationMs: now() - startMs, failed });
+    const { operation, key } = at;
+    const done = (failed: boolean) =>
+      observe({ operation, key, durationMs: now() - startMs, failed });
     let result: Result;
     try {
       result = run();

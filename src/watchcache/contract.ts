@@ -17,14 +17,15 @@ export interface EntryIndex {
 
 /**
  * One object at one revision. `json` is the canonical storage-version JSON with `resourceVersion`
- * spliced in: what a GET writes to the socket. Immutable but for `memo`.
+ * spliced in: what a GET writes to the socket. Immutable but for `memo`, and for where in memory the
+ * bytes of `json` lie.
  */
 export interface Entry {
   /** `<namespace>/<name>`, or `<name>` for cluster-scoped kinds. */
   readonly key: string;
   readonly revision: Revision;
   readonly createRevision: Revision;
-  readonly json: Buffer;
+  json: Buffer;
   readonly index: EntryIndex;
   /** Other encodings of the same object (`v1beta1;json`, `v1;yaml`, …), made on demand, once. */
   memo: Map<string, Buffer> | undefined;
@@ -37,6 +38,8 @@ export interface Entry {
 export class EntryHint {
   readonly index: EntryIndex;
   readonly form: unknown;
+  /** What this process's cache has made of the write, once it has seen it. */
+  entry: Entry | undefined = undefined;
   constructor(index: EntryIndex, form?: unknown) {
     this.index = index;
     this.form = form;

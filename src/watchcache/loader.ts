@@ -73,10 +73,11 @@ export function decodeEntry(
   const { value, createRevision, revision, hint } = record;
   const key = record.key.slice(options.prefix.length);
   try {
-    const index =
-      hint instanceof EntryHint
-        ? hint.index
-        : options.indexOf(JSON.parse(value.toString('utf8')) as ApiObject);
+    if (hint instanceof EntryHint) {
+      hint.entry = makeEntry({ key, stored: value, revision, createRevision, index: hint.index });
+      return hint.entry;
+    }
+    const index = options.indexOf(JSON.parse(value.toString('utf8')) as ApiObject);
     return makeEntry({ key, stored: value, revision, createRevision, index });
   } catch (error) {
     options.logger.error('a stored object cannot be read', {

@@ -1,7 +1,12 @@
-import { type OrderedMap, orderedMapDelete, orderedMapSet } from '../base/ordered-map.ts';
+import {
+  type OrderedMap,
+  orderedMapDelete,
+  orderedMapGet,
+  orderedMapSet,
+} from '../base/ordered-map.ts';
 import type { Revision } from '../storage/contract.ts';
 import type { Entry, EntryChange } from './contract.ts';
-import { entryAtRevision } from './entry.ts';
+import { entryAtRevision, settle } from './entry.ts';
 
 /** All entries at one revision, by key. */
 export type Snapshot = OrderedMap<Entry>;
@@ -183,6 +188,8 @@ export class ChangeWindow {
       this.#base = oldest.checkpoint ?? applied(this.#base, oldest);
       this.#floor = oldest.revision;
       this.#head += 1;
+      const { current, key } = oldest;
+      if (current !== undefined && orderedMapGet(this.#current, key) === current) settle(current);
     }
     if (this.#head > 1024 && this.#head * 2 > this.#changes.length) {
       this.#changes = this.#changes.slice(this.#head);

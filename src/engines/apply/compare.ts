@@ -13,7 +13,7 @@ import {
 } from './field-set.ts';
 import { itemElement } from './list-items.ts';
 import { fieldElement, type PathElement } from './path-element.ts';
-import { below, complain, type Place, rootPlace } from './place.ts';
+import { below, belowField, complain, type Place, rootPlace } from './place.ts';
 import { asMember } from './to-field-set.ts';
 import { TypedError } from './typed-errors.ts';
 import { scalarProblem } from './validate-typed.ts';
@@ -167,10 +167,12 @@ function compareMembers(map: MapShape, sides: MapSides, place: Place): void {
   const visit = (name: string, one: JsonValue | undefined, other: JsonValue | undefined) => {
     if (one === other) return;
     const type = memberType(map, name);
-    const element = fieldElement(name);
-    const there = below(place, element);
+    const there = belowField(place, name);
     if (type === undefined) complain(there, 'field not declared in schema');
-    else collect(growing, element, compareAt(type, { left: one, right: other }, there));
+    else {
+      const changes = compareAt(type, { left: one, right: other }, there);
+      if (changes !== undefined) collect(growing, fieldElement(name), changes);
+    }
   };
   if (left !== undefined) {
     for (const name of Object.keys(left)) {

@@ -245,8 +245,9 @@ export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
   forgetElements();
   checkPatch(kind, patch);
   const applied = typedObject(kind, patch);
-  explaining(`failed to create typed patch object (${describe(patch)})`, () =>
-    validateTyped(applied.type, patch, { allowDuplicates: false }),
+  explaining(
+    () => `failed to create typed patch object (${describe(patch)})`,
+    () => validateTyped(applied.type, patch, { allowDuplicates: false }),
   );
   const before = ownersForApply(kind, apply);
   const merged = mergeApplied(kind, { ...apply, before, applied });
@@ -286,12 +287,12 @@ function describe(object: JsonObject): string {
  * Runs a step; an object that does not fit its schema is what some client sent, and so a 400, with
  * the words of upstream's unnamed 500.
  */
-function explaining<T>(what: string, step: () => T): T {
+function explaining<T>(what: () => string, step: () => T): T {
   try {
     return step();
   } catch (error) {
     if (!(error instanceof TypedError)) throw error;
-    throw badRequest(`${what}: ${error.message}`);
+    throw badRequest(`${what()}: ${error.message}`);
   }
 }
 
@@ -307,14 +308,16 @@ function ownersForApply(kind: TrackedKind, { live, nowMs }: AppliedPatch): Manag
     throw new StatusError({ code: 500, reason: '', message, cause: error });
   }
   if (managed.managers.size > 0) return managed;
-  return explaining('failed to create manager for existing fields', () =>
-    takeChanges(kind, {
-      live: undefined,
-      object: live,
-      before: noManaged,
-      manager: beforeFirstApply,
-      nowMs,
-    }),
+  return explaining(
+    () => 'failed to create manager for existing fields',
+    () =>
+      takeChanges(kind, {
+        live: undefined,
+        object: live,
+        before: noManaged,
+        manager: beforeFirstApply,
+        nowMs,
+      }),
   );
 }
 
@@ -351,14 +354,16 @@ function lastApplied(kind: TrackedKind, { live, applied }: Merging) {
 function mergeOnce(kind: TrackedKind, merging: Merging): Merged {
   const { live, before, applied, force, nowMs } = merging;
   const identity = identityFor(kind, merging.manager, 'Apply');
-  const result = explaining('failed to merge config', () =>
-    applyConfiguration(portOf(kind), {
-      live: typedLive(kind, live),
-      applied,
-      managers: before.managers,
-      manager: identity,
-      force,
-    }),
+  const result = explaining(
+    () => 'failed to merge config',
+    () =>
+      applyConfiguration(portOf(kind), {
+        live: typedLive(kind, live),
+        applied,
+        managers: before.managers,
+        manager: identity,
+        force,
+      }),
   );
   const { managers } = result;
   const own = strip(managers.get(identity));

@@ -52,7 +52,7 @@ export function decodeFields(fields: JsonValue): FieldSet {
   return decodeText(fields);
 }
 
-/** Sets by the text of their encoding, the least used first; writers own the same fields mostly. */
+/** Sets by the text of their encoding, the oldest first; writers own the same fields mostly. */
 const byText = new Map<string, FieldSet>();
 const textCharactersMax = 512 * 1024;
 const allCharactersMax = 4 * 1024 * 1024;
@@ -61,11 +61,7 @@ let allCharacters = 0;
 function decodeText(fields: JsonObject): FieldSet {
   const text = JSON.stringify(fields);
   const known = byText.get(text);
-  if (known !== undefined) {
-    byText.delete(text);
-    byText.set(text, known);
-    return known;
-  }
+  if (known !== undefined) return known;
   const set = readNode(fields, 0).children ?? emptySet;
   if (text.length > textCharactersMax) return set;
   byText.set(text, set);

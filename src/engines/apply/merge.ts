@@ -7,8 +7,8 @@ import {
   setMember,
 } from '../../base/json.ts';
 import { itemElement } from './list-items.ts';
-import { fieldElement, type PathElement, showElement } from './path-element.ts';
-import { below, complain, type Place, rootPlace } from './place.ts';
+import { type PathElement, showElement } from './path-element.ts';
+import { below, belowField, complain, type Place, rootPlace } from './place.ts';
 import { TypedError } from './typed-errors.ts';
 import { scalarProblem } from './validate-typed.ts';
 import {
@@ -100,7 +100,7 @@ function mergeMember(
 ): JsonValue | undefined {
   if (left === undefined && right === undefined) return undefined;
   const type = memberType(map, name);
-  const there = below(place, fieldElement(name));
+  const there = belowField(place, name);
   if (type !== undefined) return mergeAt(type, { left, right }, there);
   complain(there, 'field not declared in schema');
   return undefined;

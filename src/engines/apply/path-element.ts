@@ -11,8 +11,21 @@ export type PathElement = string;
 /** Steps from the root of an object. */
 export type FieldPath = readonly PathElement[];
 
-/** The step to a named field. */
-export const fieldElement = (name: string): PathElement => `f:${name}`;
+/** Steps to fields asked for before. Emptied when it holds too many. */
+const fieldElements = new Map<string, PathElement>();
+const fieldElementsMax = 4096;
+const keptNameMax = 64;
+
+/** The step to a named field; the same text for the same name, which sets find more quickly. */
+export function fieldElement(name: string): PathElement {
+  const known = fieldElements.get(name);
+  if (known !== undefined) return known;
+  const element = `f:${name}`;
+  if (name.length > keptNameMax) return element;
+  if (fieldElements.size >= fieldElementsMax) fieldElements.clear();
+  fieldElements.set(name, element);
+  return element;
+}
 
 /** The step to an item of a set. */
 export const valueElement = (value: JsonValue): PathElement => `v:${encodeValue(value)}`;

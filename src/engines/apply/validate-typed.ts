@@ -1,7 +1,7 @@
 import { isObject, type JsonValue } from '../../base/json.ts';
 import { itemElement } from './list-items.ts';
-import { fieldElement, type PathElement, showElement } from './path-element.ts';
-import { below, complain, type Place, rootPlace } from './place.ts';
+import { showElement } from './path-element.ts';
+import { below, belowField, complain, type Place, rootPlace } from './place.ts';
 import { goPlain, goSyntax, goTypeName, TypedError } from './typed-errors.ts';
 import {
   fitting,
@@ -20,7 +20,7 @@ export interface ValidationOptions {
 /** Throws a TypedError when a value does not fit its type. */
 export function validateTyped(type: ValueType, value: JsonValue, options: ValidationOptions): void {
   const place = rootPlace();
-  validateValue(type, value, { ...options, place });
+  validateValue(type, value, { allowDuplicates: options.allowDuplicates, place });
   if (place.problems.length > 0) throw new TypedError(place.problems);
 }
 
@@ -28,10 +28,7 @@ interface Walk extends ValidationOptions {
   readonly place: Place;
 }
 
-const into = (walk: Walk, element: PathElement): Walk => ({
-  allowDuplicates: walk.allowDuplicates,
-  place: below(walk.place, element),
-});
+const into = ({ allowDuplicates }: Walk, place: Place): Walk => ({ allowDuplicates, place });
 
 function validateValue(type: ValueType, value: JsonValue, walk: Walk): void {
   const { map, scalar, list } = fitting(type, value);
@@ -42,6 +39,16 @@ function validateValue(type: ValueType, value: JsonValue, walk: Walk): void {
   } else if (list !== undefined) validateList(list, value, walk);
 }
 
+/** Most values are scalars and right: there need be no place to complain of. */
+function isFineScalar(type: ValueType, value: JsonValue): boolean {
+  const { scalar } = type;
+  return (
+    scalar !== undefined &&
+    typeof value !== 'object' &&
+    scalarProblem(scalar, value, '') === undefined
+  );
+}
+
 function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
   if (value === null) return;
   if (!isObject(value)) {
@@ -50,13 +57,13 @@ function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
   }
   for (const name of Object.keys(value)) {
     const type = memberType(map, name);
-    const there = into(walk, fieldElement(name));
     if (type === undefined) {
-      complain(there.place, 'field not declared in schema');
+      complain(belowField(walk.place, name), 'field not declared in schema');
       return;
     }
     const item = value[name];
-    if (item !== undefined) validateValue(type, item, there);
+    if (item === undefined || isFineScalar(type, item)) continue;
+    validateValue(type, item, into(walk, belowField(walk.place, name)));
   }
 }
 
@@ -71,7 +78,8 @@ function validateList(list: ListShape, value: JsonValue, walk: Walk): void {
     return;
   }
   const type = list.element.get();
-  for (const [index, item] of value.entries()) validateValue(type, item, into(walk, `i:${index}`));
+  for (const [index, item] of value.entries())
+    validateValue(type, item, into(walk, below(walk.place, `i:${index}`)));
 }
 
 function validateItems(list: ListShape, items: readonly JsonValue[], walk: Walk): void {
@@ -87,7 +95,7 @@ function validateItems(list: ListShape, items: readonly JsonValue[], walk: Walk)
       complain(walk.place, `duplicate entries for key ${showElement(element)}`);
     }
     seen.add(element);
-    validateValue(type, item, into(walk, element));
+    validateValue(type, item, into(walk, below(walk.place, element)));
   }
 }
 
