@@ -65,7 +65,10 @@ function patchWrite(
  */
 function shapeApplied(call: ApiCall, live: ApiObject | undefined, merged: ApiObject): ApiObject {
   const { managedFields } = merged.metadata;
-  if (managedFields !== undefined && managedFields === live?.metadata.managedFields) return merged;
+  // A copy, since what is merged shares parts with the live object, and admission may change it.
+  if (managedFields !== undefined && managedFields === live?.metadata.managedFields) {
+    return cloneJson(merged);
+  }
   // What is undefined counts as absent to a typed decoder, and leaves the object a quick one.
   if (call.target.version.decode !== undefined) delete merged.metadata.managedFields;
   else (merged.metadata as JsonObject)['managedFields'] = undefined;
@@ -102,6 +105,7 @@ function applyWrite(call: ApiCall, patch: { body: ApplyBody; options: PatchOptio
     target: call.target,
     context: writeContext(call, patch.options),
     transform: applierFor(call, patch.body, patch.options),
+    ...(call.target.version.decode === undefined ? { base: 'shared' } : {}),
     record: false,
     onAbsent: call.target.subresource === '' ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),

@@ -17,6 +17,7 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
     context: writeContext(call, options),
     transform: () => cloneJson(object),
     replaces: true,
+    base: 'shared',
     record: true,
     onAbsent: mayCreate ? 'create' : 'refuse',
     beforeCreate: () => authorizeCreate(call),

@@ -41,8 +41,10 @@ export interface UpdateRequest {
    * is false when the transform has recorded them itself (apply).
    */
   readonly transform: Transform;
-  /** The transform only asks whether there is an object: it is spared a copy to work on. */
+  /** What the transform gives is the body itself, as the client wrote it. */
   readonly replaces?: boolean;
+  /** `shared`: the transform changes nothing of the object it is given, and is spared a copy. */
+  readonly base?: 'shared';
   readonly record: boolean;
   /** What to do when the object is absent: `create` it (PUT where allowed, apply), or 404. */
   readonly onAbsent: 'create' | 'refuse';
@@ -134,7 +136,7 @@ async function attemptUpdate(
   const live = servesStoredForm(def, version)
     ? old
     : fromStorage(def, version, decodeEntry(current));
-  const base = request.replaces === true ? live : cloneJson(live);
+  const base = request.base === 'shared' ? live : cloneJson(live);
   const object = await request.transform(base, attempt);
   checkPathAgreement(target, object);
   // A patch's own duplicates are dropped behind admission only, as upstream.

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../base/json.ts';
+import { cloneJson, type JsonObject } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
@@ -108,7 +108,7 @@ function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
 }
 
 function convert(object: JsonObject, { from, to }: { from: Form; to: Form }): JsonObject {
-  const copy = structuredClone(object) as ApiObject;
+  const copy = cloneJson(object) as ApiObject;
   return fromStorage(to.def, to.version, toStorage(from.def, from.version, copy));
 }
 

@@ -75,14 +75,20 @@ export class WatchHub {
     this.#publishing = true;
     try {
       for (let batch = this.#backlog.shift(); batch !== undefined; batch = this.#backlog.shift()) {
-        if (batch.events.length > 0) {
-          for (const watch of this.#live) this.#hand(watch, batch.events);
-        }
+        if (batch.events.length > 0) this.#handOn(batch.events);
         this.published = Math.max(this.published, batch.through);
         for (const watch of this.#all) watch.wake();
       }
     } finally {
       this.#publishing = false;
+    }
+  }
+
+  #handOn(events: readonly StoreEvent[]): void {
+    const shared = sharedPrefix(events);
+    for (const watch of this.#live) {
+      const { prefix } = watch.request;
+      if (shared.startsWith(prefix) || prefix.startsWith(shared)) this.#hand(watch, events);
     }
   }
 
@@ -206,4 +212,20 @@ class HubWatch implements StoreWatch {
 
 function closedWatch(): StoreError {
   return new StoreError({ code: 'closed', message: 'the watch has been closed' });
+}
+
+/** What the keys of all events begin with: tells most watches at once that nothing concerns them. */
+function sharedPrefix(events: readonly StoreEvent[]): string {
+  const first = events[0]?.key ?? '';
+  let length = first.length;
+  for (const { key } of events) {
+    while (length > 0 && !key.startsWith(first.slice(0, length))) length = commonLength(first, key);
+  }
+  return first.slice(0, length);
+}
+
+function commonLength(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && one.charCodeAt(at) === other.charCodeAt(at)) at += 1;
+  return at;
 }
