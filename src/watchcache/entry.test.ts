@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { entryAtRevision, makeEntry, spliceRevision } from './entry.ts';
+import { entryAtRevision, makeEntry, settle, spliceRevision } from './entry.ts';
 import { indexOf, widget } from './testing.ts';
 
 test('the version stands right behind the start of metadata, and only there', () => {
@@ -24,4 +24,24 @@ test('the last state carries the later version', () => {
 
 test('bytes without metadata are refused', () => {
   expect(() => spliceRevision(Buffer.from('{}'), 1)).toThrow('metadata');
+});
+
+function entryAt(revision: number, filler: string) {
+  const object = { ...widget({ namespace: 'a', name: 'b' }), filler };
+  const stored = Buffer.from(JSON.stringify(object));
+  return makeEntry({ key: 'a/b', stored, revision, createRevision: 1, index: indexOf(object) });
+}
+
+test('small entries share memory until they settle, and keep their bytes', () => {
+  const entries = Array.from({ length: 20 }, (_, at) => entryAt(at + 1, 'x'.repeat(at)));
+  const texts = entries.map(({ json }) => json.toString());
+  expect(new Set(entries.map(({ json }) => json.buffer)).size).toBeLessThan(entries.length);
+  for (const entry of entries) settle(entry);
+  expect(entries.map(({ json }) => json.toString())).toEqual(texts);
+  for (const { json } of entries) expect(json.buffer.byteLength).toBe(json.length);
+});
+
+test('a large entry has memory of its own from the start', () => {
+  const { json } = entryAt(1, 'x'.repeat(5000));
+  expect(json.buffer.byteLength).toBe(json.length);
 });
