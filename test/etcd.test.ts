@@ -1,45 +1,25 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ServerConfig } from '../src/server/config.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '../src/storage/etcd/testing.ts';
-import {
-  type ConfigChange,
-  configMap,
-  eventually,
-  startTestServer,
-  type TestServer,
-} from './harness.ts';
-
-let prefixes = 0;
-
-/** A server's configuration on an etcd, with keys of its own unless it shares another's. */
-function onEtcd(
-  etcd: Pick<TestEtcd, 'url'>,
-  more: Partial<Extract<ServerConfig['store'], { readonly type: 'etcd' }>> = {},
-): ConfigChange {
-  prefixes += 1;
-  return {
-    store: {
-      type: 'etcd',
-      servers: [etcd.url],
-      prefix: `/test-${prefixes}`,
-      healthcheckTimeoutMs: 2000,
-      readycheckTimeoutMs: 2000,
-      countMetricMs: 1,
-      sizeMetricMs: 1,
-      leaseReuseMs: 60_000,
-      ...more,
-    },
-  };
-}
-
-const quickElection = {
-  leaseDurationMs: 1500,
-  renewDeadlineMs: 1000,
-  retryPeriodMs: 200,
-  name: 'test-controllers',
-};
+import { onEtcd, quickElection } from './etcd-config.ts';
+import { configMap, eventually, type Loose, startTestServer, type TestServer } from './harness.ts';
 
 const quotaWords = expect.stringContaining('exceeded quota: q, requested: count/configmaps=1');
+
+const widgets = {
+  apiVersion: 'apiextensions.svc.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'widgets.example.com' },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'widgets', singular: 'widget', kind: 'Widget', listKind: 'WidgetList' },
+    versions: [
+      { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } },
+    ],
+  },
+};
+
+const namesOf = ({ body }: { body: Loose }) => body.items.map((item: Loose) => item.metadata.name);
 
 const maps = '/api/v1/namespaces/default/configmaps';
 
@@ -139,5 +119,129 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
       if (status !== 201) expect([status, body.message]).toEqual([403, quotaWords]);
     }
     await Promise.all([one.stop(), other.stop()]);
+  });
+
+  test('STORE-2: what both need is made once; kinds and permissions hold on both', async () => {
+    const shared = onEtcd(etcd);
+    const [one, other] = await Promise.all([startTestServer(shared), startTestServer(shared)]);
+    for (const server of [one, other]) {
+      const { body } = await server.get('/api/v1/namespaces');
+      expect(body.items.map((item: Loose) => item.metadata.name).sort()).toEqual([
+        'default',
+        'svc-node-lease',
+        'svc-public',
+        'svc-system',
+      ]);
+      expect((await server.get('/readyz')).text).toBe('ok');
+    }
+    const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
+    const seen = await Promise.all([one.get(roles), other.get(roles)]);
+    expect(seen[1]?.body.items).toEqual(seen[0]?.body.items);
+    expect(seen[0]?.body.items.length).toBeGreaterThan(10);
+
+    const crds = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+    expect((await one.post(crds, widgets)).status).toBe(201);
+    const path = '/apis/example.com/v1/namespaces/default/widgets';
+    const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'w' } };
+    const made = await eventually(async () => {
+      const answer = await other.post(path, widget);
+      return answer.status === 404 ? undefined : answer;
+    }, 'the custom kind on the other server');
+    expect(made.status, made.text).toBe(201);
+    await eventually(async () => (await one.get(`${path}/w`)).status === 200);
+
+    const user = { headers: { 'impersonate-user': 'jane' } };
+    expect((await other.get(maps, user)).status).toBe(403);
+    const bindings = '/apis/rbac.authorization.svc.io/v1/namespaces/default/rolebindings';
+    const bound = await one.post(bindings, {
+      apiVersion: 'rbac.authorization.svc.io/v1',
+      kind: 'RoleBinding',
+      metadata: { name: 'jane' },
+      roleRef: { apiGroup: 'rbac.authorization.svc.io', kind: 'ClusterRole', name: 'view' },
+      subjects: [{ apiGroup: 'rbac.authorization.svc.io', kind: 'User', name: 'jane' }],
+    });
+    expect(bound.status, bound.text).toBe(201);
+    await eventually(async () => (await other.get(maps, user)).status === 200);
+    await one.remove(`${bindings}/jane`);
+    await eventually(async () => (await other.get(maps, user)).status === 403);
+    await Promise.all([one.stop(), other.stop()]);
+  });
+
+  test('STORE-2: lists are paged in order, and expire when etcd was compacted', async () => {
+    const config = { ...onEtcd(etcd), compactionIntervalMs: 500 };
+    const server = await startTestServer(config);
+    for (const name of ['c', 'a', 'b', 'aa']) await server.post(maps, configMap(name));
+    const first = await server.get(`${maps}?limit=2`);
+    const { resourceVersion } = first.body.metadata;
+    expect(namesOf(first)).toEqual(['a', 'aa']);
+    await server.remove(`${maps}/b`);
+    const next = `${maps}?limit=2&continue=${first.body.metadata.continue}`;
+    const second = await server.get(next);
+    expect(namesOf(second)).toEqual(['b', 'c']);
+    expect(second.body.metadata.resourceVersion).toBe(resourceVersion);
+
+    let writes = 0;
+    const expired = await eventually(async () => {
+      // The cache forgets when there is something new to remember.
+      writes += 1;
+      await server.post('/api/v1/namespaces/svc-public/configmaps', configMap(`w${writes}`));
+      const answer = await server.get(next);
+      return answer.status === 410 ? answer : undefined;
+    }, 'the list to expire');
+    expect(expired.body).toMatchObject({ reason: 'Expired', code: 410 });
+    expect(expired.body.message).toMatch(/^The provided continue parameter is too old to display/);
+    const again = await server.get(`${maps}?limit=2&continue=${expired.body.metadata.continue}`);
+    expect(namesOf(again)).toEqual(['c']);
+    const late = await server.watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
+    await late.until((events) => events.length > 0);
+    expect(late.events[0]).toMatchObject({ type: 'ERROR', object: { code: 410 } });
+    await server.stop();
+  });
+
+  test('STORE-2: Events go by their leases, and what is too large is told in etcd’s words', async () => {
+    const server = await startTestServer({ ...onEtcd(etcd), eventTtlMs: 1000 });
+    const events = '/api/v1/namespaces/default/events';
+    const watch = await server.watch(`${events}?watch=true`);
+    const created = await server.post(events, {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: 'e', namespace: 'default' },
+      involvedObject: { kind: 'Pod', namespace: 'default', name: 'p' },
+    });
+    expect(created.status, created.text).toBe(201);
+    const container = { name: 'c', image: 'i', args: ['x'.repeat(1_700_000)] };
+    const tooLarge = await server.post('/api/v1/namespaces/default/pods', {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'large' },
+      spec: { containers: [container] },
+    });
+    expect(tooLarge.status).toBe(500);
+    expect(tooLarge.body).toMatchObject({
+      status: 'Failure',
+      message: 'etcdserver: request is too large',
+      code: 500,
+    });
+    await watch.until((seen) => seen.some(({ type }) => type === 'DELETED'));
+    expect((await server.get(`${events}/e`)).status).toBe(404);
+    watch.close();
+    await server.stop();
+  });
+
+  test('STORE-2: the checks and metrics of etcd have upstream’s names', async () => {
+    const server = await startTestServer({ ...onEtcd(etcd), dialect: 'kubernetes' });
+    await server.post(maps, configMap('a'));
+    const ready = await server.get('/readyz?verbose');
+    expect(ready.text).toContain('[+]etcd ok\n');
+    expect(ready.text).toContain('[+]etcd-readiness ok\n');
+    const live = await server.get('/livez?verbose');
+    expect(live.text).toContain('[+]etcd ok\n');
+    expect(live.text).not.toContain('etcd-readiness');
+    const { text } = await server.get('/metrics');
+    expect(text).toMatch(/^apiserver_storage_objects\{resource="configmaps"\} [1-9]/m);
+    expect(text).toMatch(/^apiserver_storage_size_bytes\{storage_cluster_id="etcd-0"\} [1-9]/m);
+    expect(text).toMatch(/^etcd_requests_total\{operation="create",type="configmaps"\} 1$/m);
+    expect(text).toMatch(/^etcd_request_duration_seconds_count\{operation="create",type="conf/m);
+    await server.stop();
   });
 });
