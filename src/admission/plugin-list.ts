@@ -11,6 +11,8 @@ interface PluginEntry {
   readonly on?: readonly string[];
   /** Looks at streams too, not at writes alone. */
   readonly connects?: true;
+  /** Needs a configuration to run at all. */
+  readonly needsConfiguration?: true;
   /** Absent: known by name, and not to be had here. */
   readonly load?: (tools: AdmissionTools) => Promise<AdmissionPlugin>;
 }
@@ -89,7 +91,13 @@ const plugins: readonly PluginEntry[] = [
     on: ['pods'],
     load: async () => (await import('./always-pull-images.ts')).alwaysPullImages,
   },
-  { name: 'ImagePolicyWebhook', byDefault: 'off' },
+  {
+    name: 'ImagePolicyWebhook',
+    byDefault: 'off',
+    needsConfiguration: true,
+    on: ['pods'],
+    load: async (tools) => (await import('./image-policy-webhook.ts')).imagePolicyWebhook(tools),
+  },
   {
     name: 'PodSecurity',
     byDefault: 'on',
@@ -133,7 +141,13 @@ const plugins: readonly PluginEntry[] = [
     load: async (tools) =>
       (await import('./pod-toleration-restriction.ts')).podTolerationRestriction(tools),
   },
-  { name: 'EventRateLimit', byDefault: 'off' },
+  {
+    name: 'EventRateLimit',
+    byDefault: 'off',
+    needsConfiguration: true,
+    on: ['events'],
+    load: async (tools) => (await import('./event-rate-limit.ts')).eventRateLimit(tools),
+  },
   {
     name: 'ExtendedResourceToleration',
     byDefault: 'off',
@@ -255,6 +269,16 @@ export function pluginNames(byDefault: 'on' | 'off'): readonly string[] {
   return plugins
     .filter((entry) => entry.byDefault === byDefault && entry.load !== undefined)
     .map(({ name }) => name);
+}
+
+/** Names of the chosen plugins. */
+export function chosenPlugins(choice: PluginChoice): ReadonlySet<string> {
+  return new Set(plugins.filter((entry) => isChosen(entry, choice)).map(({ name }) => name));
+}
+
+/** Whether a chosen plugin cannot run without a configuration. */
+export function needsConfiguration(choice: PluginChoice): boolean {
+  return plugins.some((entry) => entry.needsConfiguration === true && isChosen(entry, choice));
 }
 
 /** The chosen plugins in their order. */

@@ -1,19 +1,35 @@
 import { labelValue, qualifiedName } from '../meta/names.ts';
 import { internalError, notFound } from '../meta/status.ts';
+import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import type { AdmissionPlugin } from './chain.ts';
+import { clusterDefaultSelector } from './configuration/pods.ts';
 import { labelsAt, specOf, writtenPod } from './pods.ts';
 import { type AdmissionTools, refusal } from './tools.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Keeps the pods of a namespace on the nodes that its annotation selects (ADM-1). */
+/**
+ * Keeps the pods of a namespace on the nodes that its annotation selects, or else the configuration,
+ * which may also say what pods of a namespace can select (ADM-1).
+ */
 export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
   const annotation = tools.dialect.label('node-selector', 'scheduler.alpha');
+  const selectors = tools.configurations.nodeSelectors;
   const selectorOf = async ({ target: { namespace } }: AdmissionCall): Promise<Labels> => {
     const found = await tools.objects.get('namespaces', { namespace: '', name: namespace });
     if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
-    return parsed(found.metadata.annotations?.[annotation] ?? '');
+    const own = found.metadata.annotations?.[annotation];
+    return parsed(own ?? selectors?.get(clusterDefaultSelector) ?? '');
+  };
+  const checkAllowed = (call: AdmissionCall, pod: ApiObject): void => {
+    const allowed = parsed(selectors?.get(call.target.namespace) ?? '');
+    if (Object.keys(allowed).length === 0) return;
+    const chosen = Object.entries(labelsAt(specOf(pod), 'nodeSelector'));
+    if (chosen.every(([key, value]) => Object.hasOwn(allowed, key) && allowed[key] === value))
+      return;
+    const why = 'pod node label selector labels conflict with its namespace whitelist';
+    throw refusal(call, why);
   };
   const check = async (call: AdmissionCall): Promise<Labels> => {
     const wanted = await selectorOf(call);
@@ -36,7 +52,10 @@ export function podNodeSelector(tools: AdmissionTools): AdmissionPlugin {
       if (Object.keys(selector).length > 0) spec['nodeSelector'] = selector;
     },
     async validate(call) {
-      if (writtenPod(call, ['CREATE']) !== undefined) await check(call);
+      const pod = writtenPod(call, ['CREATE']);
+      if (pod === undefined) return;
+      await check(call);
+      checkAllowed(call, pod);
     },
   };
 }

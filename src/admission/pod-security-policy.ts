@@ -32,13 +32,30 @@ export function standardText({ level, minor }: Standard): string {
 
 const anything: Standard = { level: 'privileged', minor: undefined };
 
+/** What is demanded where nobody says anything. */
+export const openPolicy: Policy = { enforce: anything, warn: anything, audit: anything };
+
+/** What is wrong with the name of a level. */
+export function levelProblem(field: string, level: string): FieldError[] {
+  if ((levels as readonly string[]).includes(level)) return [];
+  return [invalid(field, level, `must be one of ${levels.join(', ')}`)];
+}
+
+/** What is wrong with the name of a version. */
+export function versionProblem(field: string, version: string): FieldError[] {
+  return minorOf(version) === 'unreadable'
+    ? [invalid(field, version, 'must be "latest" or "v1.x"')]
+    : [];
+}
+
 /**
- * The policy that a namespace's labels say, and what is wrong with them. What cannot be read is
- * taken to demand the most where it is enforced, and nothing where it is only told.
+ * The policy that a namespace's labels say, with `defaults` for what they do not, and what is wrong
+ * with them. What cannot be read is taken to demand the most where it is enforced, and nothing where
+ * it is only told.
  */
 export function policyOf(
   labels: Readonly<Record<string, string>>,
-  dialect: Dialect,
+  { dialect, defaults }: { readonly dialect: Dialect; readonly defaults: Policy },
 ): { readonly policy: Policy; readonly errors: readonly FieldError[] } {
   const errors: FieldError[] = [];
   const read = (mode: 'enforce' | 'warn' | 'audit') => {
@@ -48,30 +65,36 @@ export function policyOf(
     const [levelText, versionText] = [own(levelLabel), own(versionLabel)];
     const level = levels.find((one) => one === levelText);
     const minor = versionText === undefined ? undefined : minorOf(versionText);
-    if (levelText !== undefined && level === undefined) {
-      const why = `must be one of ${levels.join(', ')}`;
-      errors.push(invalid(`metadata.labels[${levelLabel}]`, levelText, why));
+    if (levelText !== undefined) {
+      errors.push(...levelProblem(`metadata.labels[${levelLabel}]`, levelText));
     }
-    if (minor === 'unreadable') {
-      const why = 'must be "latest" or "v1.x"';
-      errors.push(invalid(`metadata.labels[${versionLabel}]`, versionText ?? '', why));
+    if (versionText !== undefined) {
+      errors.push(...versionProblem(`metadata.labels[${versionLabel}]`, versionText));
     }
-    return { levelText, level, versionText, minor: minor === 'unreadable' ? undefined : minor };
+    const unread: Level = mode === 'enforce' ? 'restricted' : 'privileged';
+    const otherwise = defaults[mode];
+    const standard: Standard = {
+      level: level ?? (levelText === undefined ? otherwise.level : unread),
+      minor:
+        versionText === undefined ? otherwise.minor : minor === 'unreadable' ? undefined : minor,
+    };
+    return { levelText, level, versionText, standard };
   };
   const [enforce, audit, warn] = [read('enforce'), read('audit'), read('warn')];
-  const strictest = enforce.levelText === undefined ? anything.level : 'restricted';
-  const enforced = { level: enforce.level ?? strictest, minor: enforce.minor };
-  const told = { level: warn.level ?? anything.level, minor: warn.minor };
+  const { standard: enforced } = enforce;
+  const { standard: told } = warn;
   const followsEnforced =
-    warn.levelText === undefined && enforce.level !== undefined && enforce.level !== told.level;
+    warn.levelText === undefined &&
+    enforce.level !== undefined &&
+    compareLevels(enforce.level, told.level) > 0;
   const warned = followsEnforced
     ? { level: enforced.level, minor: warn.versionText === undefined ? enforced.minor : told.minor }
     : told;
-  const noted = { level: audit.level ?? anything.level, minor: audit.minor };
-  return { policy: { enforce: enforced, warn: warned, audit: noted }, errors };
+  return { policy: { enforce: enforced, warn: warned, audit: audit.standard }, errors };
 }
 
-function minorOf(text: string): number | undefined | 'unreadable' {
+/** The minor release of a version; undefined is the latest. */
+export function minorOf(text: string): number | undefined | 'unreadable' {
   if (text === 'latest') return undefined;
   const digits = /^v1\.(0|[1-9]\d{0,5})$/.exec(text)?.[1];
   return digits === undefined ? 'unreadable' : Number(digits);

@@ -8,8 +8,8 @@ import { includes, mergeTolerations, specOf, writtenPod } from './pods.ts';
 import type { AdmissionTools } from './tools.ts';
 
 /**
- * Gives new pods the tolerations that their namespace's annotation names, and refuses those beyond
- * what another annotation allows (ADM-1). Pods that ask for something bear with little memory.
+ * Gives new pods the tolerations that their namespace's annotation names, or else the configuration,
+ * and refuses those beyond what another annotation allows (ADM-1). Pods that ask for something bear with little memory.
  */
 export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin {
   const { dialect, objects } = tools;
@@ -20,17 +20,24 @@ export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin
     operator: 'Exists',
     effect: 'NoSchedule',
   };
-  const named = async (call: AdmissionCall, annotation: string) => {
+  const { tolerations: cluster } = tools.configurations;
+  /** `otherwise` is the cluster's, for namespaces without the annotation. */
+  const named = async (
+    call: AdmissionCall,
+    annotation: string,
+    otherwise: readonly JsonObject[] = [],
+  ) => {
     const { namespace } = call.target;
     const found = await objects.get('namespaces', { namespace: '', name: namespace });
     if (found === undefined) throw notFound({ group: '', resource: 'namespaces' }, namespace);
-    return parsed(found.metadata.annotations?.[annotation] ?? '');
+    const own = found.metadata.annotations?.[annotation];
+    return own === undefined ? otherwise : parsed(own);
   };
   const validate = async (call: AdmissionCall): Promise<void> => {
     const pod = writtenPod(call, ['CREATE', 'UPDATE']);
     const tolerations = pod === undefined ? [] : objectsAt(specOf(pod), 'tolerations');
     if (tolerations.length === 0) return;
-    const list = await named(call, allowed);
+    const list = await named(call, allowed, cluster?.allowed);
     const isAllowed = tolerations.every((one) => list.some((wider) => includes(wider, one)));
     if (list.length === 0 || isAllowed) return;
     const why =
@@ -44,7 +51,7 @@ export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin
       if (pod === undefined) return;
       const spec = specOf(pod);
       const extra = [
-        ...(call.operation === 'CREATE' ? await named(call, defaults) : []),
+        ...(call.operation === 'CREATE' ? await named(call, defaults, cluster?.defaults) : []),
         ...(qualityOfService(spec) === 'BestEffort' ? [] : [memoryPressure]),
       ];
       if (extra.length > 0) {

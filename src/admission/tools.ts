@@ -9,6 +9,7 @@ import type { ApiObject, UserInfo } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
+import type { PluginConfigurations } from './configuration/plugins.ts';
 import type { QuotaLedger } from './quota-ledger.ts';
 import type { WebhookPort } from './webhooks/port.ts';
 
@@ -71,6 +72,8 @@ export interface AdmissionTools {
   readonly clock: Clock;
   readonly objects: ObjectReader;
   readonly settings: PluginSettings;
+  /** What the configuration file says of plugins; empty without one. */
+  readonly configurations: PluginConfigurations;
   /** Whether authorization allows something, and what it says of it. */
   readonly decide: (
     question: Question,

@@ -28,6 +28,12 @@ export const admissionFlags = {
       'Use --enable-admission-plugins or --disable-admission-plugins instead. Will be removed in a future version.',
     help: 'Admission plugins to run, and no others.',
   },
+  'admission-control-config-file': {
+    group,
+    type: 'string',
+    default: '',
+    help: 'File with the configurations of admission plugins.',
+  },
   'default-not-ready-toleration-seconds': {
     group,
     type: 'int',
@@ -62,7 +68,9 @@ export function admissionOptions(
       `[${both.join(' ')}] in enable-admission-plugins and disable-admission-plugins overlapped`,
     );
   }
+  const configFile = values['admission-control-config-file'];
   const settings = {
+    ...(configFile === '' ? {} : { configFile }),
     notReadyTolerationSeconds: values['default-not-ready-toleration-seconds'],
     unreachableTolerationSeconds: values['default-unreachable-toleration-seconds'],
   };

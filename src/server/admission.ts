@@ -46,6 +46,7 @@ export function createAdmission(options: {
       notReadyTolerationSeconds: admission.notReadyTolerationSeconds ?? 300,
       unreachableTolerationSeconds: admission.unreachableTolerationSeconds ?? 300,
     },
+    configurations: admission.configurations ?? {},
     decide: async (question) => {
       const { subresource = '', namespace = '', name = '' } = question;
       const asked = { ...question, subresource, namespace, name };

@@ -1,3 +1,4 @@
+import type { PluginConfigurations } from '../admission/configuration/plugins.ts';
 import type { AccessReviewVersion, AuthorizerType } from '../authz/authorizer-types.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
@@ -140,6 +141,10 @@ export interface ServerConfig {
     readonly only?: boolean;
     readonly notReadyTolerationSeconds?: number;
     readonly unreachableTolerationSeconds?: number;
+    /** A file with configurations of plugins. */
+    readonly configFile?: string;
+    /** What the file says; the start reads it. */
+    readonly configurations?: PluginConfigurations;
   };
   /** Items of `--controllers`; `['*']` when absent. */
   readonly controllers?: readonly string[];

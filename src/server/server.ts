@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { needsConfiguration } from '../admission/plugin-list.ts';
 import type { AuditGate } from '../audit/gate.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import { dialectOf } from '../dialect.ts';
 import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
 import { builtinKinds } from '../kinds/index.ts';
 import { serve } from '../pipeline.ts';
+import type { OpenConfigurations } from './admission-configuration.ts';
 import { createApi } from './api.ts';
 import { type AuthorizationSettings, readAuthorization } from './authorization-settings.ts';
 import { ensureServingCertificates } from './certificates.ts';
@@ -44,7 +46,27 @@ export interface RunningServer {
 export async function startServer(config: ServerConfig): Promise<RunningServer> {
   const authorization = await readAuthorization(config, dialectOf(config.dialect));
   const authorizationModes = authorization.authorizers.map(({ type }) => type);
-  return start({ ...config, authorizationModes }, authorization);
+  const plugins = await openPlugins(config);
+  const { configurations } = plugins;
+  const admission = { ...config.admission, configurations };
+  try {
+    const running = await start({ ...config, authorizationModes, admission }, authorization);
+    const stop = () => running.stop().finally(plugins.close);
+    return { ...running, stop };
+  } catch (error) {
+    plugins.close();
+    throw error;
+  }
+}
+
+/** What admission plugins are told by a file; the reader is loaded only where there is one. */
+async function openPlugins(config: ServerConfig): Promise<OpenConfigurations> {
+  const { admission = {} } = config;
+  if (admission.configFile === undefined && !needsConfiguration(admission)) {
+    return { configurations: {}, close: () => {} };
+  }
+  const loaded = await import('./admission-configuration.ts');
+  return loaded.openPluginConfigurations(config);
 }
 
 async function start(

@@ -24,7 +24,7 @@ export interface WebhookAttempt {
 }
 
 const attemptsMax = 5;
-const firstPauseMs = 500;
+const usualFirstPauseMs = 500;
 const pauseFactor = 1.5;
 const pauseJitter = 0.2;
 /** A service may ask for more patience than the pauses above, but not for any amount of it. */
@@ -55,6 +55,8 @@ export function createWebhook(options: {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly onAttempt?: (attempt: WebhookAttempt) => void;
+  /** How long to wait before the second attempt. */
+  readonly firstPauseMs?: number;
   /** More calls than these under way mean a service that does not answer: further ones fail. */
   readonly callsMax?: number;
 }): ConnectedWebhook {
@@ -105,10 +107,12 @@ interface Asking {
   readonly clock: Clock;
   readonly closed: AbortSignal;
   readonly onAttempt?: (attempt: WebhookAttempt) => void;
+  readonly firstPauseMs?: number;
 }
 
 /** Tries until it succeeds, cannot pass, or has been tried often enough. */
-async function persist<T>({ clock, closed }: Asking, run: () => Promise<T>): Promise<T> {
+async function persist<T>(asking: Asking, run: () => Promise<T>): Promise<T> {
+  const { clock, closed, firstPauseMs = usualFirstPauseMs } = asking;
   for (let tried = 1, pauseMs = firstPauseMs; ; tried += 1, pauseMs *= pauseFactor) {
     try {
       return await run();
