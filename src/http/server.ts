@@ -157,13 +157,19 @@ function secureServer(tls: ServingTls, limits: HttpLimits): SecureServer {
   });
 }
 
+/**
+ * Without authorities of its own a context gets those of the public web, which takes longer to read
+ * than all the rest of a start; nothing here is verified by them.
+ */
 function secureContext(tls: ServingTls): {
+  ca: [];
   cert: string | Buffer;
   key: string | Buffer;
   minVersion: 'TLSv1.2' | 'TLSv1.3';
   ciphers?: string;
 } {
   return {
+    ca: [],
     cert: tls.certificate,
     key: tls.key,
     minVersion: tls.minVersion ?? 'TLSv1.2',
