@@ -104,8 +104,8 @@ export function formatIpBlock({ base, prefixBits }: IpBlock): string {
 }
 
 const within = (address: IpAddress, block: string): boolean => {
+  if ((address.family === 6) !== block.includes(':')) return false;
   const { base, prefixBits } = parseIpBlock(block) as IpBlock;
-  if (base.family !== address.family) return false;
   const hostBits = BigInt(widthOf(base.family) - prefixBits);
   return address.bits >> hostBits === base.bits >> hostBits;
 };
