@@ -41,9 +41,10 @@ export const quickElection: LeaderElectionSettings = {
 };
 
 /** Passes connections on to an etcd, until it is cut. */
-export async function startLine(etcd: {
-  readonly url: string;
-}): Promise<{ readonly url: string; cut(): Promise<void> }> {
+export async function startLine(
+  etcd: { readonly url: string },
+  host = '127.0.0.1',
+): Promise<{ readonly url: string; cut(): Promise<void> }> {
   const target = new URL(etcd.url);
   const sockets = new Set<Socket>();
   const server: Server = createServer((near) => {
@@ -58,10 +59,10 @@ export async function startLine(etcd: {
       one.on('close', () => other.destroy());
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `${target.protocol}//${host}:${port}`,
     cut: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

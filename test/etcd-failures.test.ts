@@ -175,10 +175,13 @@ describe.skipIf(!hasEtcd)('an etcd over TLS', () => {
     const { openEtcdStore } = await import('../src/storage/etcd/etcd-store.ts');
     const { systemClock } = await import('../src/base/clock.ts');
     const { readFileSync } = await import('node:fs');
-    const opening = (files: { ca: string; certificate?: string; key?: string }) =>
+    const opening = (
+      files: { ca: string; certificate?: string; key?: string },
+      url: string = etcd.url,
+    ) =>
       openEtcdStore({
         connection: {
-          servers: [etcd.url],
+          servers: [url],
           ...Object.fromEntries(
             Object.entries(files).map(([name, path]) => [name, readFileSync(path)]),
           ),
@@ -191,6 +194,12 @@ describe.skipIf(!hasEtcd)('an etcd over TLS', () => {
     await expect(opening({ ca })).rejects.toThrow(unserved);
     const whole = { certificate: certFile, key: keyFile };
     await expect(opening({ ca: strangerCa, ...whole })).rejects.toThrow(unserved);
+    // The certificate is good for one address, and for no name.
+    const elsewhere = await startLine(etcd, '127.0.0.2');
+    cleanups.push(() => elsewhere.cut());
+    await expect(opening({ ca, ...whole }, elsewhere.url)).rejects.toThrow(unserved);
+    const named = etcd.url.replace('127.0.0.1', 'localhost');
+    await expect(opening({ ca, ...whole }, named)).rejects.toThrow(unserved);
     await (await opening({ ca, ...whole })).close();
   });
 });

@@ -7,7 +7,7 @@ import { StoreError } from '../contract.ts';
 export function addressOf(
   server: string,
   { hasCertificates }: { readonly hasCertificates: boolean },
-): { readonly address: string; readonly secure: boolean } {
+): { readonly host: string; readonly address: string; readonly secure: boolean } {
   const scheme = hasCertificates ? 'https' : 'http';
   const text = server.includes('://') ? server : `${scheme}://${server}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -18,5 +18,6 @@ export function addressOf(
   }
   const secure = url.protocol === 'https:';
   const port = url.port === '' ? (secure ? '443' : '80') : url.port;
-  return { address: `${url.hostname}:${port}`, secure };
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  return { host, address: `${url.hostname}:${port}`, secure };
 }

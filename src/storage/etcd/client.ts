@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+import { checkServerIdentity } from 'node:tls';
 import {
   Client,
   type ClientDuplexStream,
@@ -202,11 +204,15 @@ export class EtcdClient {
 function memberOf(server: string, connection: EtcdConnection): Client {
   const { ca, certificate, key } = connection;
   const hasCertificates = ca !== undefined || certificate !== undefined;
-  const { address, secure } = addressOf(server, { hasCertificates });
+  const { host, address, secure } = addressOf(server, { hasCertificates });
   const trust = secure
-    ? credentials.createSsl(ca ?? null, key ?? null, certificate ?? null)
+    ? credentials.createSsl(ca ?? null, key ?? null, certificate ?? null, {
+        checkServerIdentity: (_name, shown) => checkServerIdentity(host, shown),
+      })
     : credentials.createInsecure();
   return new Client(address, trust, {
+    // TLS names hosts, not addresses; the certificate is judged by the address all the same.
+    ...(isIP(host) === 0 ? {} : { 'grpc.ssl_target_name_override': 'etcd' }),
     'grpc.keepalive_time_ms': keepaliveMs,
     'grpc.keepalive_timeout_ms': keepaliveTimeoutMs,
     'grpc.initial_reconnect_backoff_ms': reconnectMs.first,
