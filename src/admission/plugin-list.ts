@@ -227,7 +227,12 @@ const plugins: readonly PluginEntry[] = [
     connects: true,
     load: async (tools) => (await import('./webhooks/plugin.ts')).mutatingWebhooks(tools),
   },
-  { name: 'ValidatingAdmissionPolicy', byDefault: 'on' },
+  {
+    name: 'ValidatingAdmissionPolicy',
+    byDefault: 'on',
+    connects: true,
+    load: async (tools) => (await import('./policies/plugin.ts')).validatingPolicies(tools),
+  },
   {
     name: 'ValidatingAdmissionWebhook',
     byDefault: 'on',

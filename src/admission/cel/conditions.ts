@@ -1,8 +1,8 @@
-import { compileExpression } from '../../engines/cel/check-expression.ts';
+import type { ExpressionUse } from '../../engines/cel/check-expression.ts';
 import type { Program } from '../../engines/cel/evaluator.ts';
-import { CelError, type Value } from '../../engines/cel/values.ts';
+import type { Value } from '../../engines/cel/values.ts';
 import type { NamedExpression } from '../webhooks/hooks.ts';
-import { Budget, OutOfBudget, runExpression } from './run.ts';
+import { Budget, OutOfBudget, programOf, runExpression } from './run.ts';
 
 /** A condition that was compiled; `problem` says why it was not. */
 export interface CompiledCondition extends NamedExpression {
@@ -17,28 +17,12 @@ const names = ['object', 'oldObject', 'request', 'namespaceObject', 'authorizer'
 /** Compiles conditions; those that cannot be are failures when they are asked. */
 export function compileConditions(
   conditions: readonly NamedExpression[],
-  more: readonly string[] = [],
+  scope: Omit<ExpressionUse, 'wanted'> = { variables: names },
 ): readonly CompiledCondition[] {
-  const variables = [...names, ...more];
   return conditions.map((condition) => ({
     ...condition,
-    program: programOf(condition.expression, { variables, wanted: ['bool'] }),
+    program: programOf(condition.expression, { ...scope, wanted: ['bool'] }),
   }));
-}
-
-/** Makes an expression's program, or says why it has none. */
-export function programOf(
-  source: string,
-  use: Parameters<typeof compileExpression>[1],
-): Program | { readonly problem: string } {
-  const compiled = compileExpression(source, use);
-  if ('problem' in compiled) return compiled;
-  try {
-    return compiled.program();
-  } catch (error) {
-    if (!(error instanceof CelError)) throw error;
-    return { problem: `program instantiation failed: ${error.message}` };
-  }
 }
 
 /** What conditions come to: `failures` when some failed and none was false. */
@@ -53,12 +37,15 @@ export type ConditionsResult =
 export async function askConditions(
   conditions: readonly CompiledCondition[],
   variables: ReadonlyMap<string, Value>,
+  own?: { takeCost(): number },
 ): Promise<ConditionsResult> {
-  const budget = new Budget(costMax);
+  const spending = { budget: new Budget(costMax), own };
   const results: (boolean | string)[] = [];
   try {
     // All are run before any is looked at, as upstream: their costs add up.
-    for (const condition of conditions) results.push(await ask(condition, variables, budget));
+    for (const condition of conditions) {
+      results.push(await ask(condition, variables, spending));
+    }
   } catch (error) {
     if (!(error instanceof OutOfBudget)) throw error;
     return { failures: error.message, failed: 0 };
@@ -78,10 +65,10 @@ export async function askConditions(
 async function ask(
   { program, expression }: CompiledCondition,
   variables: ReadonlyMap<string, Value>,
-  budget: Budget,
+  spending: Parameters<typeof runExpression>[2],
 ): Promise<boolean | string> {
   if ('problem' in program) return `compilation error: ${program.problem}`;
-  const measured = await runExpression(program, variables, budget);
+  const measured = await runExpression(program, variables, spending);
   if (measured.error === undefined) return measured.value === true;
   return `expression '${expression}' resulted in error: ${measured.error.message}`;
 }

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { compileExpression, type ExpressionUse } from '../../engines/cel/check-expression.ts';
 import type { Measured, Program } from '../../engines/cel/evaluator.ts';
 import { jsonToValue } from '../../engines/cel/json-values.ts';
 import {
@@ -8,7 +9,7 @@ import {
   resourceCheckValue,
 } from '../../engines/cel/library/authorizer.ts';
 import { requestResourceName } from '../../engines/cel/request-types.ts';
-import { EvaluationPaused, type Value } from '../../engines/cel/values.ts';
+import { CelError, EvaluationPaused, type Value } from '../../engines/cel/values.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../meta/selectors.ts';
 import type { ApiObject, UserInfo } from '../../meta/types.ts';
@@ -28,7 +29,7 @@ export interface ExpressionInputs {
 }
 
 /** What one evaluation may cost. */
-const callCostMax = 1_000_000;
+export const callCostMax = 1_000_000;
 
 const times: Schema = { type: 'string', format: 'date-time' };
 const namespaceSchema: Schema = {
@@ -121,6 +122,21 @@ function readable<T>(text: string, parse: (text: string) => readonly T[]): reado
   }
 }
 
+/** Makes an expression's program, or says why it has none. */
+export function programOf(
+  source: string,
+  use: ExpressionUse,
+): Program | { readonly problem: string } {
+  const compiled = compileExpression(source, use);
+  if ('problem' in compiled) return compiled;
+  try {
+    return compiled.program();
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    return { problem: `program instantiation failed: ${error.message}` };
+  }
+}
+
 /** The expressions of one webhook or policy have cost more than they may all together. */
 export class OutOfBudget extends Error {
   constructor() {
@@ -148,15 +164,21 @@ export class Budget {
 /** How often an evaluation may wait for an answer; each asks something new. */
 const pausesMax = 1000;
 
+/** What is worked out on the way, at a cost of its own. */
+interface Costly {
+  takeCost(): number;
+}
+
 /** Runs a program, waiting for authorization where it asks. Throws `OutOfBudget`. */
 export async function runExpression(
   program: Program,
   variables: ReadonlyMap<string, Value>,
-  budget: Budget,
+  { budget, own }: { readonly budget: Budget; readonly own?: Costly | undefined },
 ): Promise<Measured> {
   for (let pauses = 0; ; pauses += 1) {
     try {
       const measured = program.measure(variables, callCostMax);
+      budget.spend(own?.takeCost() ?? 0);
       budget.spend(measured.cost);
       return measured;
     } catch (error) {

@@ -87,20 +87,20 @@ function functionsOfRequests(): Functions {
  */
 export function requestEnvironment(use: {
   readonly names: readonly string[];
-  readonly variables?: ReadonlyMap<string, Type>;
+  readonly variables: ReadonlyMap<string, Type>;
+  /** Types that are known better here than in general. */
+  readonly typed: ReadonlyMap<string, Type>;
 }): Environment {
   const variables = new Map<string, Type>();
   for (const name of use.names) {
-    const type = variableTypes[name];
+    const type = use.typed.get(name) ?? variableTypes[name];
     if (type !== undefined) variables.set(name, type);
     if (name === 'authorizer') {
       variables.set(requestResourceName, variableTypes[requestResourceName] as Type);
     }
   }
   if (use.names.includes('variables')) {
-    const fields = use.variables;
-    const type = { name: 'kubernetes.variables', args: [] };
-    variables.set('variables', fields === undefined ? dynType : { ...type, fields });
+    variables.set('variables', { name: 'kubernetes.variables', args: [], fields: use.variables });
   }
   return { functions: functionsOfRequests(), variables };
 }

@@ -4,6 +4,14 @@ import { type FieldError, invalid } from '../../meta/field-error.ts';
 export interface ExpressionUse {
   readonly variables: readonly string[];
   readonly wanted: readonly string[];
+  /** The policy's own variables; it may use those before a place, or all. */
+  readonly own?: OwnVariables;
+}
+
+/** A policy's variables, and up to which of them an expression may use. */
+export interface OwnVariables {
+  readonly list: readonly { readonly name: string; readonly expression: string }[];
+  readonly before?: number;
 }
 
 /** Says why an expression cannot be used so; undefined when it can. */

@@ -10,7 +10,12 @@ import { breaks, dns1035Label, dnsSubdomain, qualifiedName } from '../../meta/na
 import { at, listAt, textAt } from '../cells.ts';
 import { same } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { checkedExpression, type ExpressionChecker, namesFor } from './expressions.ts';
+import {
+  checkedExpression,
+  type ExpressionChecker,
+  namesFor,
+  type OwnVariables,
+} from './expressions.ts';
 import { validateMatchConditions } from './match-conditions.ts';
 import { validateMatchResources } from './match-resources.ts';
 
@@ -29,7 +34,8 @@ interface PolicyOptions {
 interface Scope {
   readonly check: ExpressionChecker | undefined;
   readonly params: boolean;
-  readonly variables: boolean;
+  readonly variables: true;
+  readonly own: OwnVariables;
 }
 
 /** All that is wrong with a ValidatingAdmissionPolicy but for its metadata. */
@@ -37,8 +43,11 @@ export function validatePolicy(object: JsonObject, options: PolicyOptions = {}):
   const spec = objectAt(object, 'spec') ?? {};
   const conditions = objectsAt(spec, 'matchConditions');
   const params = objectAt(spec, 'paramKind') !== undefined;
-  const variables = listAt(spec, 'variables').length > 0;
-  const scope: Scope = { check: options.check, params, variables };
+  const list = objectsAt(spec, 'variables').map((one) => ({
+    name: textAt(one, 'name'),
+    expression: textAt(one, 'expression'),
+  }));
+  const scope: Scope = { check: options.check, params, variables: true, own: { list } };
   const { old } = options;
   const areOld = old !== undefined && same([...conditions], [...conditionsOf(old)]);
   return [
@@ -46,8 +55,11 @@ export function validatePolicy(object: JsonObject, options: PolicyOptions = {}):
     ...validateParamKind(objectAt(spec, 'paramKind'), 'spec.paramKind'),
     ...validateConstraints(objectAt(spec, 'matchConstraints'), 'spec.matchConstraints'),
     ...(areOld ? [] : validateMatchConditions(conditions, 'spec.matchConditions', scope)),
-    ...objectsAt(spec, 'variables').flatMap((variable, index) =>
-      validateVariable(variable, `spec.variables[${index}]`, scope),
+    ...objectsAt(spec, 'variables').flatMap((variable, before) =>
+      validateVariable(variable, `spec.variables[${before}]`, {
+        ...scope,
+        own: { list, before },
+      }),
     ),
     ...validateChecks(spec, textAt(object, 'metadata', 'name'), scope),
   ];
@@ -124,7 +136,8 @@ function validateVariable(variable: JsonObject, path: string, scope: Scope): Fie
   if (expression.trim() === '') {
     return [...errors, required(field, 'expression is not specified')];
   }
-  const use = { field, check: scope.check, variables: namesFor(scope), wanted: [] };
+  const { check, own } = scope;
+  const use = { field, check, variables: namesFor(scope), wanted: [], own };
   return [...errors, ...checkedExpression(expression, use)];
 }
 
@@ -148,8 +161,8 @@ function validateValidation(validation: JsonObject, path: string, scope: Scope):
   const isKnown = reason === undefined || reasons.includes(String(reason));
   const expression = textAt(validation, 'expression');
   const field = `${path}.expression`;
-  const { check } = scope;
-  const use = { field, check, variables: namesFor(scope), wanted: ['bool'] };
+  const { check, own } = scope;
+  const use = { field, check, variables: namesFor(scope), wanted: ['bool'], own };
   return [
     ...(expression.trim() === ''
       ? [required(field, 'expression is not specified')]
@@ -176,6 +189,7 @@ function validateMessageExpression(
     check: scope.check,
     variables,
     wanted: ['string'],
+    own: scope.own,
   });
 }
 
@@ -228,7 +242,8 @@ function validateAnnotation(
     errors.push(required(field, detail));
   } else {
     const wanted = ['string', 'null_type'];
-    const use = { field, check: scope.check, variables: namesFor(scope), wanted };
+    const { check, own } = scope;
+    const use = { field, check, variables: namesFor(scope), wanted, own };
     errors.push(...checkedExpression(textAt(annotation, 'valueExpression'), use));
   }
   return errors;
