@@ -1,21 +1,21 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
-import vm from 'node:vm';
+const { readFileSync } = require('node:fs');
+const { createRequire } = require('node:module');
+const { dirname } = require('node:path');
+const vm = require('node:vm');
 
 /**
  * Runs a bundle, which is one function in ASCII, with the machine code the build kept beside it
  * (`<path>.cache`): reading that is several times quicker than compiling the source. V8 itself
  * refuses the code of another version; then, and without the file, the source is compiled.
  */
-export function loadBundle(path) {
+exports.loadBundle = function loadBundle(path) {
   const source = readFileSync(path, 'latin1');
   const script = new vm.Script(source, { filename: path, cachedData: codeFor(path) });
   const module = { exports: {} };
   const run = script.runInThisContext();
   run(module.exports, createRequire(path), module, path, dirname(path));
   return { exports: module.exports, script };
-}
+};
 
 function codeFor(path) {
   try {

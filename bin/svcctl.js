@@ -1,6 +1,5 @@
 #!/usr/bin/env node
-import module from 'node:module';
+const { enableCompileCache } = require('node:module');
 
-module.enableCompileCache?.();
-const { main } = await import('../dist/svcctl.js');
-await main();
+enableCompileCache?.();
+import('../dist/svcctl.js').then(({ main }) => main());
