@@ -244,4 +244,26 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(text).toMatch(/^etcd_request_duration_seconds_count\{operation="create",type="conf/m);
     await server.stop();
   });
+
+  test('STORE-2: a resource may have an etcd of its own', async () => {
+    const second = await startTestEtcd();
+    const overrides = [{ group: '', resource: 'configmaps', servers: [second.url] }];
+    const server = await startTestServer(onEtcd(etcd, { overrides }));
+    const watch = await server.watch(`${maps}?watch=true`);
+    const kept = await server.post(maps, configMap('a'));
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' } };
+    expect((await server.post('/api/v1/namespaces/default/secrets', secret)).status).toBe(201);
+    expect((await server.get(`${maps}/a`)).body).toEqual(kept.body);
+    expect(namesOf(await server.get(maps))).toContain('a');
+    await watch.until((events) => events.length === 1);
+    watch.close();
+    expect((await server.get('/readyz/store-override-0')).text).toBe('ok');
+    expect((await server.get('/readyz/store-override-readiness-0')).text).toBe('ok');
+    await second.kill();
+    expect((await server.post(maps, configMap('b'))).status).toBe(503);
+    secret.metadata.name = 'other';
+    expect((await server.post('/api/v1/namespaces/default/secrets', secret)).status).toBe(201);
+    await server.stop();
+    await second.dispose();
+  });
 });

@@ -1,22 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { reservationMs, type SharedReservations } from '../admission/quota-ledger.ts';
 import type { Clock } from '../base/clock.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { doubtMs } from '../kinds/core/service/ledger.ts';
+import type { Compactor } from '../storage/compactor.ts';
 import { StoreError } from '../storage/contract.ts';
 import { EtcdClaims } from '../storage/etcd/claims.ts';
 import { startEtcdCompactor } from '../storage/etcd/compaction.ts';
 import { type EtcdStore, openEtcdStore } from '../storage/etcd/etcd-store.ts';
+import { type Route, routedStore } from '../storage/routed-store.ts';
 import { unservedBy } from '../watchcache/store-errors.ts';
 import type { EtcdSettings, ServerConfig } from './config.ts';
 import type { OpenedStore } from './open-store.ts';
 import { sharedReservations } from './shared-reservations.ts';
-import { boundedCheck } from './store-check.ts';
+import { boundedCheck, type StoreChecks } from './store-check.ts';
 
 /** What a server on an etcd does besides keeping objects there. */
 export interface SharedStore {
-  /** Asks etcd, for the health check and the readiness check. */
-  readonly checks: { health(): Promise<void>; ready(): Promise<void> };
+  /** Ask etcd. */
+  readonly checks: StoreChecks;
   /** Numbers that this server is about to give to a Service. */
   readonly claims: NumberClaims;
   /** What the servers charge quotas for. */
@@ -34,32 +37,84 @@ const startTimeoutMs = 20_000;
 const callTimeoutMaxMs = 15_000;
 
 /**
- * Connects to etcd. Rejects with one clear line when a file cannot be read or etcd does not answer.
+ * Connects to etcd. Rejects with one clear line when a file cannot be read, etcd does not answer, or
+ * a resource is to be kept elsewhere that is not among the kinds.
  */
 export async function openSharedStore(
   config: ServerConfig,
   settings: EtcdSettings,
+  kinds: readonly ResourceDef[],
 ): Promise<OpenedStore> {
   const { clock, logger, compactionIntervalMs: intervalMs } = config;
-  const store = await openStoreOf(config, settings);
-  const { client } = store;
+  const main = await openStoreOf(config, settings);
+  const stores = [main];
+  const routes: Route[] = [];
+  try {
+    for (const { servers, ...place } of settings.overrides ?? []) {
+      const prefix = prefixOf(kinds, place);
+      const store = await openStoreOf(config, { ...settings, servers });
+      stores.push(store);
+      routes.push({ prefix, store });
+    }
+  } catch (error) {
+    await Promise.all(stores.map((store) => store.close()));
+    throw error;
+  }
   const prefix = `${settings.prefix}/ranges/claims/`;
-  const claims = new EtcdClaims({ client, clock, logger, prefix });
-  const ping = () => store.ping();
-  const check = (timeoutMs: number) => boundedCheck({ ping, clock, timeoutMs });
+  const claims = new EtcdClaims({ client: main.client, clock, logger, prefix });
   return {
-    store,
-    startCompactor: () => startEtcdCompactor({ client, store, clock, logger, intervalMs }),
+    store: routes.length === 0 ? main : routedStore(main, routes),
+    startCompactor: () =>
+      together(
+        stores.map((store) =>
+          startEtcdCompactor({ client: store.client, store, clock, logger, intervalMs }),
+        ),
+      ),
     shared: {
-      checks: {
-        health: check(settings.healthcheckTimeoutMs),
-        ready: check(settings.readycheckTimeoutMs),
-      },
+      checks: checksOf(stores, { clock, settings }),
       claims: numberClaims(claims, clock),
-      reservations: sharedReservations(store, reservationStart),
+      reservations: sharedReservations(main, reservationStart),
       close: () => claims.close(),
     },
   };
+}
+
+function prefixOf(
+  kinds: readonly ResourceDef[],
+  { group, resource }: { readonly group: string; readonly resource: string },
+): string {
+  const def = kinds.find((one) => one.group === group && one.resource === resource);
+  if (def !== undefined) return def.storage.prefix;
+  throw new Error(`--etcd-servers-overrides names ${group}/${resource}, which is not built in`);
+}
+
+function together(compactors: readonly Compactor[]): Compactor {
+  return {
+    stop() {
+      for (const one of compactors) one.stop();
+    },
+    async idle() {
+      await Promise.all(compactors.map((one) => one.idle()));
+    },
+  };
+}
+
+/** A pair of checks for each etcd, by upstream's names. */
+function checksOf(
+  stores: readonly EtcdStore[],
+  { clock, settings }: { readonly clock: Clock; readonly settings: EtcdSettings },
+): StoreChecks {
+  const checks = stores.map((store, index) => {
+    const ping = () => store.ping();
+    const [suffix, place] = index === 0 ? ['', ''] : [`-${index - 1}`, '-override'];
+    const health = boundedCheck({ ping, clock, timeoutMs: settings.healthcheckTimeoutMs });
+    const ready = boundedCheck({ ping, clock, timeoutMs: settings.readycheckTimeoutMs });
+    return {
+      health: { suffix: `${place}${suffix}`, run: health },
+      ready: { suffix: `${place}-readiness${suffix}`, run: ready },
+    };
+  });
+  return { health: checks.map(({ health }) => health), ready: checks.map(({ ready }) => ready) };
 }
 
 /** Claims for Services, whose errors are answers to requests. */

@@ -1,3 +1,4 @@
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { type Compactor, startCompactor } from '../storage/compactor.ts';
 import type { Store } from '../storage/contract.ts';
 import type { ServerConfig } from './config.ts';
@@ -12,12 +13,15 @@ export interface OpenedStore {
   readonly shared?: SharedStore;
 }
 
-/** Opens the configured store; its module is loaded only then. */
-export async function openStore(config: ServerConfig): Promise<OpenedStore> {
+/** Opens the configured store for objects of the kinds; its module is loaded only then. */
+export async function openStore(
+  config: ServerConfig,
+  kinds: readonly ResourceDef[],
+): Promise<OpenedStore> {
   const { store: chosen, clock, logger, compactionIntervalMs: intervalMs } = config;
   if (chosen.type === 'etcd') {
     const { openSharedStore } = await import('./etcd.ts');
-    return openSharedStore(config, chosen);
+    return openSharedStore(config, chosen, kinds);
   }
   const store = await openOwnStore(config, chosen);
   return { store, startCompactor: () => startCompactor({ store, clock, logger, intervalMs }) };

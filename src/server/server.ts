@@ -80,7 +80,7 @@ async function start(
   const kinds = await kindsOf(config, services);
   const metrics = createMetrics({ config, kinds });
   const { registry } = metrics;
-  const storage = await openStore(config);
+  const storage = await openStore(config, kinds);
   const { store } = storage;
   const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
   const api = createApi({

@@ -2,6 +2,7 @@ import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
 import { createSystemNamespaces, createSystemPriorities } from './bootstrap.ts';
 import type { Health } from './health.ts';
+import type { StoreChecks } from './store-check.ts';
 
 /** Runs what belongs after the start, each hook with a health check of upstream's name (HEALTH-2). */
 export interface StartHooks {
@@ -16,15 +17,17 @@ export function runStartHooks(options: {
   readonly dialect: Dialect;
   readonly health: Health;
   /** How a store that is elsewhere is asked; the store itself when absent. */
-  readonly checks: { health(): Promise<void>; ready(): Promise<void> } | undefined;
+  readonly checks: StoreChecks | undefined;
 }): StartHooks {
   const { api, dialect, health, checks } = options;
   const { registry } = api;
   const snapshot = () => api.catalogue.snapshot();
-  const ping = () => registry.store.ping();
-  health.add({ name: dialect.storeCheck, run: checks?.health ?? ping });
-  if (checks !== undefined) {
-    health.addReadyz({ name: `${dialect.storeCheck}-readiness`, run: checks.ready });
+  const own = [{ suffix: '', run: () => registry.store.ping() }];
+  for (const { suffix, run } of checks?.health ?? own) {
+    health.add({ name: dialect.storeCheck + suffix, run });
+  }
+  for (const { suffix, run } of checks?.ready ?? []) {
+    health.addReadyz({ name: dialect.storeCheck + suffix, run });
   }
   const namespaces = once(() =>
     createSystemNamespaces({ registry, snapshot: snapshot(), dialect }),

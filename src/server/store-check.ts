@@ -1,5 +1,17 @@
 import type { Clock } from '../base/clock.ts';
 
+/** Checks of stores that are elsewhere; their names are the store check's with something behind. */
+export interface StoreChecks {
+  readonly health: readonly StoreCheck[];
+  /** On readyz alone. */
+  readonly ready: readonly StoreCheck[];
+}
+
+export interface StoreCheck {
+  readonly suffix: string;
+  run(): Promise<void>;
+}
+
 /**
  * A check of a store that answers in time, whatever the store does. It asks at most twice in
  * `timeoutMs`, however often it is asked itself, and otherwise gives the last answer again.

@@ -101,8 +101,11 @@ export interface StoreWatch {
 }
 
 export interface Store {
-  /** The newest durable revision, linearizable: no acknowledged write is later. */
-  currentRevision(): MaybePromise<Revision>;
+  /**
+   * The newest durable revision, linearizable: no acknowledged write is later. A store whose parts
+   * have revisions of their own is asked for the part that a prefix is in.
+   */
+  currentRevision(prefix?: string): MaybePromise<Revision>;
   /** The oldest revision still readable; reads and watches below it fail with `compacted`. */
   compactRevision(): MaybePromise<Revision>;
   get(key: string, at?: Revision): MaybePromise<StoredRecord | undefined>;

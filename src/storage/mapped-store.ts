@@ -21,7 +21,7 @@ export function mappedStore(
     return { ...plain, value: read(one.value) };
   };
   return {
-    currentRevision: () => store.currentRevision(),
+    currentRevision: (prefix) => store.currentRevision(prefix),
     compactRevision: () => store.compactRevision(),
     get(key, at) {
       const found = store.get(key, at);

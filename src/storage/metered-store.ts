@@ -42,7 +42,7 @@ export function meteredStore(
     return result;
   };
   return {
-    currentRevision: () => store.currentRevision(),
+    currentRevision: (prefix) => store.currentRevision(prefix),
     compactRevision: () => store.compactRevision(),
     get: (key, at) => measured({ operation: 'get', key }, () => store.get(key, at)),
     range: (request) =>

@@ -231,7 +231,8 @@ class StoreBackedCache implements ResourceCache {
 
   #newest(): MaybePromise<Revision> {
     try {
-      const revision = this.#options.store.currentRevision();
+      const { store, prefix } = this.#options;
+      const revision = store.currentRevision(prefix);
       return revision instanceof Promise ? revision.catch(refuseUnavailable) : revision;
     } catch (error) {
       return refuseUnavailable(error);

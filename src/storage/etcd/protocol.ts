@@ -79,14 +79,15 @@ const txnResponse = message({
 const compactionRequest = message({ revision: one(1, integer) });
 const headerOnly = message({ header: one(1, nested(header)) });
 
+const nothing = message({});
 const leaseGrantRequest = message({ ttlSeconds: one(1, integer) });
 const leaseGrantResponse = message({ id: one(2, identifier), ttlSeconds: one(3, integer) });
 const leaseRequest = message({ id: one(1, identifier) });
+const leasesResponse = message({ leases: many(2, nested(leaseRequest)) });
 const leaseKeepAliveResponse = message({ id: one(2, identifier), ttlSeconds: one(3, integer) });
 
 const statusResponse = message({ version: one(2, text), sizeBytes: one(3, integer) });
 const snapshotResponse = message({ blob: one(3, bytes) });
-const nothing = message({});
 
 const watchCreate = message({
   key: one(1, text),
@@ -130,6 +131,7 @@ export const methods = {
   watch: method('Watch/Watch', watchRequest, watchResponse),
   leaseGrant: method('Lease/LeaseGrant', leaseGrantRequest, leaseGrantResponse),
   leaseRevoke: method('Lease/LeaseRevoke', leaseRequest, headerOnly),
+  leases: method('Lease/LeaseLeases', nothing, leasesResponse),
   leaseKeepAlive: method('Lease/LeaseKeepAlive', leaseRequest, leaseKeepAliveResponse),
   status: method('Maintenance/Status', nothing, statusResponse),
   snapshot: method('Maintenance/Snapshot', nothing, snapshotResponse),

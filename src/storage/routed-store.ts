@@ -1,0 +1,39 @@
+import { type Store, StoreError } from './contract.ts';
+
+/** Keys that are kept in a store of their own. */
+export interface Route {
+  readonly prefix: string;
+  readonly store: Store;
+}
+
+/**
+ * Several stores as one: keys of a route's prefix are in its store, all others in the main one.
+ * Each store has its own revisions, so what is asked of more than one route at a time is asked of
+ * the main store alone: the whole's size, history and copy are the main store's.
+ */
+export function routedStore(main: Store, routes: readonly Route[]): Store {
+  const of = (key: string): Store =>
+    routes.find(({ prefix }) => key.startsWith(prefix))?.store ?? main;
+  const all = [main, ...new Set(routes.map(({ store }) => store))];
+  return {
+    currentRevision: (prefix) => of(prefix ?? '').currentRevision(prefix),
+    compactRevision: () => main.compactRevision(),
+    get: (key, at) => of(key).get(key, at),
+    range: (request) => of(request.prefix).range(request),
+    put: (request) => of(request.key).put(request),
+    delete: (request) => of(request.key).delete(request),
+    watch: (request) => of(request.prefix).watch(request),
+    compact: (revision) => main.compact(revision),
+    async ping() {
+      await Promise.all(all.map((store) => store.ping()));
+    },
+    sizeBytes: () => main.sizeBytes(),
+    backup: () => {
+      const message = 'a store in several parts has no copy in one piece';
+      return Promise.reject(new StoreError({ code: 'unavailable', message }));
+    },
+    async close() {
+      await Promise.all(all.map((store) => store.close()));
+    },
+  };
+}
