@@ -113,3 +113,25 @@ function written(value: unknown): string | undefined {
   }
   return `{${members.join(',')}}`;
 }
+
+const slabBytes = 64 * 1024;
+let slab = Buffer.alloc(0);
+let slabUsed = 0;
+
+/**
+ * Like `encodeJson`, for bytes that are soon copied elsewhere: small ones share memory, which is
+ * kept as long as any of them.
+ */
+export function encodeJsonBriefly(value: unknown): Buffer {
+  const text = jsonText(value);
+  // No character takes more than three bytes.
+  const bytesMax = text.length * 3;
+  if (bytesMax > slabBytes / 4) return Buffer.from(text);
+  if (slabUsed + bytesMax > slab.length) {
+    slab = Buffer.allocUnsafeSlow(slabBytes);
+    slabUsed = 0;
+  }
+  const start = slabUsed;
+  slabUsed += slab.write(text, start);
+  return slab.subarray(start, slabUsed);
+}

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../base/json.ts';
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
-import { encodeJson, parseWrittenJson } from '../codec/json.ts';
+import { encodeJson, encodeJsonBriefly, parseWrittenJson } from '../codec/json.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { StoredRecord } from '../storage/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
@@ -20,9 +20,9 @@ export function decodeEntry(entry: Entry): ApiObject {
 export function encodeStored(object: ApiObject): Buffer {
   // Members that are undefined are not written, and left out more quickly than taken out.
   const metadata = { ...object.metadata, resourceVersion: undefined };
-  if (beginsAsStored(object)) return encodeJson({ ...object, metadata });
+  if (beginsAsStored(object)) return encodeJsonBriefly({ ...object, metadata });
   const { apiVersion, kind, metadata: _, ...rest } = object;
-  return encodeJson({ apiVersion, kind, metadata, ...rest });
+  return encodeJsonBriefly({ apiVersion, kind, metadata, ...rest });
 }
 
 const firstMembers = ['apiVersion', 'kind', 'metadata'];

@@ -400,11 +400,20 @@ function typeFor(kind: TrackedKind, apiVersion: string): ValueType | undefined {
   return schema === undefined ? undefined : resourceType(schema, kind.metadataSchema);
 }
 
+/** Types of the kinds' own versions, which are asked for several times in a write. */
+const ownTypes = new WeakMap<TrackedKind, ValueType>();
+
+function ownType(kind: TrackedKind): ValueType {
+  const known = ownTypes.get(kind);
+  if (known !== undefined) return known;
+  const type = typeFor(kind, kind.apiVersion);
+  if (type === undefined) throw new Error(`no schema for ${kind.apiVersion}, Kind=${kind.kind}`);
+  ownTypes.set(kind, type);
+  return type;
+}
+
 function typedObject(kind: TrackedKind, value: JsonObject): TypedObject {
-  const { apiVersion } = kind;
-  const type = typeFor(kind, apiVersion);
-  if (type === undefined) throw new Error(`no schema for ${apiVersion}, Kind=${kind.kind}`);
-  return { value, type, apiVersion };
+  return { value, type: ownType(kind), apiVersion: kind.apiVersion };
 }
 
 function typedLive(kind: TrackedKind, live: ApiObject | undefined): TypedObject {
