@@ -41,12 +41,17 @@ function runAll(phases: readonly Phase[], call: AdmissionCall): Promise<void> | 
   return undefined;
 }
 
+/** Waits for a phase only when it asks for that: most do not, and every turn waited is a cost. */
 async function finish(rest: {
   pending: Promise<void>;
   phases: readonly Phase[];
   call: AdmissionCall;
   next: number;
 }): Promise<void> {
+  const { phases, call } = rest;
   await rest.pending;
-  for (const phase of rest.phases.slice(rest.next)) await phase(rest.call);
+  for (let index = rest.next; index < phases.length; index += 1) {
+    const pending = phases[index]?.(call);
+    if (pending !== undefined) await pending;
+  }
 }
