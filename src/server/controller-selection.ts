@@ -29,6 +29,11 @@ const selectable = [
     alias: 'serviceaccount-token',
     byDefault: 'on',
   },
+  {
+    name: 'validatingadmissionpolicy-status-controller',
+    alias: 'validatingadmissionpolicy-status',
+    byDefault: 'on',
+  },
   { name: 'autoregister-controller', alias: 'autoregister', byDefault: 'on' },
   { name: 'default-service-controller', alias: 'default-service', byDefault: 'on' },
   {

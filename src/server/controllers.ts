@@ -4,6 +4,7 @@ import { startEventExpiry } from '../controllers/event-expiry.ts';
 import { startGarbageCollector } from '../controllers/garbage-collector.ts';
 import { createInside } from '../controllers/inside.ts';
 import { startNamespaceDeletion } from '../controllers/namespace-deletion.ts';
+import { startPolicyTypeChecking } from '../controllers/policy-type-checking.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
@@ -70,6 +71,16 @@ function startFollowUps(options: {
           // It writes rules that it does not hold, as its own role lets it where RBAC is on.
           groups: ['system:masters'],
         }),
+      }),
+    );
+  }
+  if (runs('validatingadmissionpolicy-status-controller')) {
+    started.push(
+      startPolicyTypeChecking({
+        ...tools,
+        policies: builtin(dialect.group('admissionregistration'), 'validatingadmissionpolicies'),
+        inside: inside('validatingadmissionpolicy-status-controller'),
+        snapshot: catalogue.snapshot,
       }),
     );
   }

@@ -1,6 +1,5 @@
 import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { apiVersionOf } from '../../meta/types.ts';
 import type { AdmissionCall, Target } from '../../registry/contract.ts';
 
 /** A resource in a version, as rules name it. */
@@ -99,5 +98,5 @@ export function isExempt({ target: { def } }: AdmissionCall, dialect: Dialect): 
 
 /** `group/version, Kind=kind`, as upstream prints a kind. */
 export function showKind({ group, version, kind }: KindFact): string {
-  return `${apiVersionOf({ group, version })}, Kind=${kind}`;
+  return `${group}/${version}, Kind=${kind}`;
 }
