@@ -24,7 +24,7 @@ async function started(...args: Parameters<typeof startTestServer>): Promise<Tes
 }
 
 describe.skipIf(!hasEtcd)('an etcd that fails', () => {
-  test('STORE-2: while etcd is away requests fail at once, and all goes on when it is back', async () => {
+  test('STORE-2: while etcd is away requests fail at once, and then all goes on', async () => {
     const etcd = await startTestEtcd();
     cleanups.push(() => etcd.dispose());
     const server = await started(onEtcd(etcd));
@@ -108,7 +108,7 @@ describe.skipIf(!hasEtcd)('who leads', () => {
   const holder = async (server: TestServer) =>
     (await server.get(leasePath)).body.spec?.holderIdentity as string | undefined;
 
-  test('STORE-2: controllers run in one server; when it is lost, the other takes over', async () => {
+  test('STORE-2: controllers run in one server, and in another when it is lost', async () => {
     const line = await startLine(etcd);
     const config = { ...onEtcd(etcd), leaderElection: quickElection };
     const first = await started(reachedBy(config, line.url));

@@ -53,7 +53,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await Promise.all([one.stop(), other.stop()]);
   });
 
-  test('STORE-2: two servers never give one address or port twice, and refuse named ones', async () => {
+  test('STORE-2: two servers never give one address or port twice', async () => {
     const shared = {
       ...onEtcd(etcd),
       serviceRanges: { clusterIps: ['10.9.0.0/27'], nodePorts: '30000-30029' },
@@ -87,7 +87,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await Promise.all([one.stop(), other.stop()]);
   });
 
-  test('STORE-2: a quota holds across servers, whatever the controller counts meanwhile', async () => {
+  test('STORE-2: a quota holds across servers, also while it is counted anew', async () => {
     const shared = {
       ...onEtcd(etcd),
       controllers: ['resourcequota-controller'],
@@ -198,7 +198,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await server.stop();
   });
 
-  test('STORE-2: Events go by their leases, and what is too large is told in etcd’s words', async () => {
+  test('STORE-2: Events go by their leases; what is too large is told in etcd’s words', async () => {
     const server = await startTestServer({ ...onEtcd(etcd), eventTtlMs: 1000 });
     const events = '/api/v1/namespaces/default/events';
     const watch = await server.watch(`${events}?watch=true`);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { reservationMs, type SharedReservations } from '../admission/quota-ledger.ts';
+import { reservationMs } from '../admission/quota-ledger.ts';
 import type { Clock } from '../base/clock.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
@@ -12,21 +12,9 @@ import { type EtcdStore, openEtcdStore } from '../storage/etcd/etcd-store.ts';
 import { type Route, routedStore } from '../storage/routed-store.ts';
 import { unservedBy } from '../watchcache/store-errors.ts';
 import type { EtcdSettings, ServerConfig } from './config.ts';
-import type { OpenedStore } from './open-store.ts';
+import type { OpenedStore } from './opened-store.ts';
 import { sharedReservations } from './shared-reservations.ts';
 import { boundedCheck, type StoreChecks } from './store-check.ts';
-
-/** What a server on an etcd does besides keeping objects there. */
-export interface SharedStore {
-  /** Ask etcd. */
-  readonly checks: StoreChecks;
-  /** Numbers that this server is about to give to a Service. */
-  readonly claims: NumberClaims;
-  /** What the servers charge quotas for. */
-  readonly reservations: SharedReservations;
-  /** Gives up what this server holds; before the store is closed. */
-  close(): Promise<void>;
-}
 
 /** How all keys of kinds begin. */
 const keyStart = '/registry';
@@ -62,19 +50,23 @@ export async function openSharedStore(
   }
   const prefix = `${settings.prefix}/ranges/claims/`;
   const claims = new EtcdClaims({ client: main.client, clock, logger, prefix });
+  const store = routes.length === 0 ? main : routedStore(main, routes);
   return {
-    store: routes.length === 0 ? main : routedStore(main, routes),
+    store,
     startCompactor: () =>
       together(
-        stores.map((store) =>
-          startEtcdCompactor({ client: store.client, store, clock, logger, intervalMs }),
+        stores.map((one) =>
+          startEtcdCompactor({ client: one.client, store: one, clock, logger, intervalMs }),
         ),
       ),
     shared: {
       checks: checksOf(stores, { clock, settings }),
       claims: numberClaims(claims, clock),
       reservations: sharedReservations(main, reservationStart),
-      close: () => claims.close(),
+    },
+    async close() {
+      await claims.close();
+      await store.close();
     },
   };
 }

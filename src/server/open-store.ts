@@ -1,17 +1,8 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
-import { type Compactor, startCompactor } from '../storage/compactor.ts';
+import { startCompactor } from '../storage/compactor.ts';
 import type { Store } from '../storage/contract.ts';
 import type { ServerConfig } from './config.ts';
-import type { SharedStore } from './etcd.ts';
-
-/** The store of a server, and what goes with it. */
-export interface OpenedStore {
-  readonly store: Store;
-  /** Starts to forget history at the retention. */
-  startCompactor(): Compactor;
-  /** What several servers on one store need; absent where there can be but one. */
-  readonly shared?: SharedStore;
-}
+import type { OpenedStore } from './opened-store.ts';
 
 /** Opens the configured store for objects of the kinds; its module is loaded only then. */
 export async function openStore(
@@ -24,7 +15,11 @@ export async function openStore(
     return openSharedStore(config, chosen, kinds);
   }
   const store = await openOwnStore(config, chosen);
-  return { store, startCompactor: () => startCompactor({ store, clock, logger, intervalMs }) };
+  return {
+    store,
+    startCompactor: () => startCompactor({ store, clock, logger, intervalMs }),
+    close: () => store.close(),
+  };
 }
 
 async function openOwnStore(

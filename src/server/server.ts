@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { needsConfiguration } from '../admission/plugin-list.ts';
 import type { AuditGate } from '../audit/gate.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
-import { dialectOf } from '../dialect.ts';
+import { type Dialect, dialectOf } from '../dialect.ts';
 import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
 import { builtinKinds } from '../kinds/index.ts';
 import { serve } from '../pipeline.ts';
@@ -73,39 +73,21 @@ async function start(
   config: ServerConfig,
   authorization: AuthorizationSettings,
 ): Promise<RunningServer> {
-  const { clock, logger } = config;
   const dialect = dialectOf(config.dialect);
   const tls = servingTls(config);
-  const services = createServiceNumbers(config);
-  const kinds = await kindsOf(config, services);
-  const metrics = createMetrics({ config, kinds });
+  const { storage, health, metrics, api } = await openApi(config, dialect);
   const { registry } = metrics;
-  const storage = await openStore(config, kinds);
-  const { store } = storage;
-  const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
-  const api = createApi({
-    config,
-    dialect,
-    store: metrics.measured(store),
-    health,
-    kinds,
-    metrics,
-    reservations: storage.shared?.reservations,
-  });
-  services.readFrom(api, storage.shared?.claims);
   let audit: AuditGate | undefined;
   const giveUp = async (error: unknown): Promise<never> => {
     await audit?.close();
     await api.close();
-    await store.close();
+    await storage.close();
     throw error;
   };
   audit = await openAudit(config, registry).catch(giveUp);
   const judges = await createGates({ config, dialect, api, registry, authorization }).catch(giveUp);
   const gates = { ...judges, audit };
   metrics.countInFlight(() => gates.flowControl.inFlight);
-  metrics.countObjects(api);
-  metrics.measureSize(store);
   const server = await listen(config, tls, (exchange) => {
     void serve(exchange, gates, api.endpoints);
   }).catch((error: unknown) => {
@@ -129,8 +111,7 @@ async function start(
     gates.close();
     await audit?.close();
     await api.close();
-    await storage.shared?.close();
-    await store.close();
+    await storage.close();
   };
   return {
     url,
@@ -141,6 +122,30 @@ async function start(
       return stopping;
     },
   };
+}
+
+/** The store, and what requests find there. */
+async function openApi(config: ServerConfig, dialect: Dialect) {
+  const { clock, logger } = config;
+  const services = createServiceNumbers(config);
+  const kinds = await kindsOf(config, services);
+  const metrics = createMetrics({ config, kinds });
+  const storage = await openStore(config, kinds);
+  const { store, shared } = storage;
+  const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
+  const api = createApi({
+    config,
+    dialect,
+    store: metrics.measured(store),
+    health,
+    kinds,
+    metrics,
+    reservations: shared?.reservations,
+  });
+  services.readFrom(api, shared?.claims);
+  metrics.countObjects(api);
+  metrics.measureSize(store);
+  return { storage, health, metrics, api };
 }
 
 /** Loaded only when it is asked for. */

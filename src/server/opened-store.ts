@@ -1,0 +1,26 @@
+import type { SharedReservations } from '../admission/quota-ledger.ts';
+import type { NumberClaims } from '../kinds/core/service/claimed.ts';
+import type { Compactor } from '../storage/compactor.ts';
+import type { Store } from '../storage/contract.ts';
+import type { StoreChecks } from './store-check.ts';
+
+/** The store of a server, and what goes with it. */
+export interface OpenedStore {
+  readonly store: Store;
+  /** Starts to forget history at the retention. */
+  startCompactor(): Compactor;
+  /** What several servers on one store need; absent where there can be but one. */
+  readonly shared?: SharedStore;
+  /** Closes the store, having given up what this server holds there. */
+  close(): Promise<void>;
+}
+
+/** What a server does, on a store that others use too, besides keeping objects there. */
+export interface SharedStore {
+  /** Ask the store. */
+  readonly checks: StoreChecks;
+  /** Numbers that this server is about to give to a Service. */
+  readonly claims: NumberClaims;
+  /** What the servers charge quotas for. */
+  readonly reservations: SharedReservations;
+}
