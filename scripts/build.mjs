@@ -35,20 +35,14 @@ const shared = {
 /**
  * The server is one function, as `bin/load-bundle.js` calls it: to wrap it there would copy it. Even
  * LMDB's JavaScript is inside, whose dozen files would otherwise be found and compiled at every
- * start. Its machine code is loaded from the package, which it finds by `import.meta.url`; the
- * addition that speeds up a message format we do not use is left out.
+ * start; the addition that speeds up a message format we do not use is left out.
  */
 const asFunction = {
   format: 'cjs',
   alias: { msgpackr: 'msgpackr/pack' },
+  inject: ['scripts/lmdb-package.mjs'],
   define: { 'import.meta.url': 'lmdbPackage.url' },
-  banner: {
-    js: [
-      '(function (exports, require, module, __filename, __dirname) { "use strict";',
-      'const lmdbPackage = { get url() {',
-      "return require('node:url').pathToFileURL(require.resolve('lmdb')).href; } };",
-    ].join(' '),
-  },
+  banner: { js: '(function (exports, require, module, __filename, __dirname) { "use strict";' },
   footer: { js: '})' },
 };
 
