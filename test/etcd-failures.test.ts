@@ -66,6 +66,32 @@ describe.skipIf(!hasEtcd)('an etcd that fails', () => {
     watch.close();
   });
 
+  test('STORE-2: nobody waits longer than a request may for an etcd that stands still', async () => {
+    const etcd = await startTestEtcd();
+    cleanups.push(() => etcd.dispose());
+    const server = await started({
+      ...onEtcd(etcd, { healthcheckTimeoutMs: 300, readycheckTimeoutMs: 300 }),
+      limits: { requestTimeoutMs: 3000 },
+    });
+    await server.post(maps, configMap('a'));
+    etcd.pause();
+    const startMs = performance.now();
+    const answers = await Promise.all([
+      server.get(`${maps}/a`),
+      server.get(maps),
+      server.post(maps, configMap('b')),
+    ]);
+    expect(performance.now() - startMs).toBeLessThan(8000);
+    for (const { status, body } of answers) {
+      expect([status, body.reason]).toEqual([504, 'Timeout']);
+      expect(body.message).toMatch(/^Timeout: request did not complete within/);
+    }
+    expect((await server.get('/readyz')).status).toBe(500);
+    etcd.go();
+    await eventually(async () => (await server.get(`${maps}/a`)).status === 200);
+    await eventually(async () => (await server.get('/readyz')).status === 200);
+  });
+
   test('STORE-2: an etcd that does not answer at the start is one clear error', async () => {
     const { openEtcdStore } = await import('../src/storage/etcd/etcd-store.ts');
     const { systemClock } = await import('../src/base/clock.ts');

@@ -1,4 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { main } from '../main.ts';
 import { readOptions, type ServerOptions } from './options.ts';
 
 function configOf(...args: readonly string[]): ServerOptions['config'] {
@@ -81,5 +85,22 @@ describe('STORE-2: the flags of etcd', () => {
     [`${servers} --leader-elect-resource-lock=configmaps`, 'is not leases'],
   ])('%s is refused', (flags, message) => {
     expect(() => readOptions(flags.split(' '))).toThrow(message);
+  });
+
+  test('leave no store of the server’s own unused: one line, and exit code 1', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-flags-'));
+    mkdirSync(join(directory, 'store'));
+    const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    try {
+      expect(await main(['serve', servers, `--data-dir=${directory}`])).toBe(1);
+      expect(said.mock.calls).toEqual([
+        [
+          `error: --data-dir ${directory} has an embedded store, which --etcd-servers would leave unused: give another directory\n`,
+        ],
+      ]);
+    } finally {
+      said.mockRestore();
+      rmSync(directory, { recursive: true, force: true });
+    }
   });
 });

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../base/clock.ts';
 import { type Logger, silentLogger } from '../../base/log.ts';
-import { StoreError } from '../contract.ts';
 import type { EtcdClient } from './client.ts';
+import { isLeaseGone } from './errors.ts';
 import { compareTarget, methods } from './protocol.ts';
 
 /** A claim lasts as long as its process, and this much longer when the process dies. */
@@ -45,7 +45,7 @@ export class EtcdClaims {
     try {
       return await this.#takeUnder(lease, names);
     } catch (error) {
-      if (!isGone(error)) throw error;
+      if (!isLeaseGone(error)) throw error;
       // The process stood still for longer than the session lasts.
       this.#end();
       return this.#takeUnder(await this.#lease(), names);
@@ -130,8 +130,4 @@ export class EtcdClaims {
     this.#timer = undefined;
     this.#session = undefined;
   }
-}
-
-function isGone(error: unknown): boolean {
-  return error instanceof StoreError && error.message === 'etcdserver: requested lease not found';
 }

@@ -47,6 +47,11 @@ export function storeErrorOf(failure: unknown): StoreError {
   return make('unavailable', `etcd cannot be reached: ${details}`);
 }
 
+/** Whether a write failed since the lease it named is gone. */
+export function isLeaseGone(error: unknown): boolean {
+  return error instanceof StoreError && error.message === 'etcdserver: requested lease not found';
+}
+
 /** Whether the call never reached a server, so that even a write may be made again. */
 export function wasNotSent(failure: unknown): boolean {
   if (!isCallFailure(failure) || failure.code !== code.unavailable) return false;

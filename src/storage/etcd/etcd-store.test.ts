@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import { collect, storeSuite } from '../suite.ts';
 import { type EtcdStoreOptions, openEtcdStore } from './etcd-store.ts';
+import { methods } from './protocol.ts';
 import { freshStore, hasEtcd, startTestEtcd, type TestEtcd } from './testing.ts';
 
 describe.skipIf(!hasEtcd)('with an etcd', () => {
@@ -86,6 +87,22 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     }
     expect(seen.events()[2]).toMatchObject({ type: 'delete', key: '/registry/events/a' });
     expect(await store.get('/registry/others/a')).toBeDefined();
+    await store.close();
+  });
+
+  test('keys that expire are given another lease when theirs has gone', async () => {
+    const expiring = [{ prefix: '/registry/events/', ttlMs: 3_600_000, leaseReuseMs: 60_000 }];
+    const store = await open('/leased', { expiring });
+    const put = (name: string) =>
+      store.put({ key: `/registry/events/${name}`, value: bytes('v'), expect: 0 });
+    await put('a');
+    const { leases } = await store.client.call(methods.leases, {}, { repeatable: true });
+    for (const { id } of leases) {
+      await store.client.call(methods.leaseRevoke, { id }, { repeatable: true });
+    }
+    expect((await put('b')).ok).toBe(true);
+    const left = await store.range({ prefix: '/registry/events/' });
+    expect(left.records.map(({ key }) => key)).toEqual(['/registry/events/b']);
     await store.close();
   });
 

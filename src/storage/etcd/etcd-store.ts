@@ -18,7 +18,7 @@ import {
 } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
 import { EtcdClient, type EtcdConnection } from './client.ts';
-import { storeErrorOf, timedOut } from './errors.ts';
+import { isLeaseGone, storeErrorOf, timedOut } from './errors.ts';
 import { EventFeed } from './event-feed.ts';
 import { streamEvents } from './event-stream.ts';
 import { createKeySpace, type KeySpace } from './key-space.ts';
@@ -176,19 +176,15 @@ class ConnectedStore implements EtcdStore {
   }
 
   async put(request: PutRequest): Promise<WriteResult> {
-    const { key, value, expect } = request;
-    const expiring = this.#leases.find(({ prefix }) => key.startsWith(prefix));
+    const expiring = this.#leases.find(({ prefix }) => request.key.startsWith(prefix));
     // Most keys stay, and are spared the wait.
-    const lease = expiring === undefined ? undefined : await expiring.leases.take();
-    const feed = this.#assertOpen();
-    const operation = {
-      put: { key: this.keys.toEtcd(key), value, ...(lease === undefined ? {} : { lease }) },
-    };
-    feed.puts.add(request);
+    if (expiring === undefined) return this.#put(request, undefined);
     try {
-      return await this.#write({ key, expect, operation });
-    } finally {
-      feed.puts.remove(request);
+      return await this.#put(request, await expiring.leases.take());
+    } catch (error) {
+      if (!isLeaseGone(error)) throw error;
+      expiring.leases.forget();
+      return this.#put(request, await expiring.leases.take());
     }
   }
 
@@ -243,6 +239,20 @@ class ConnectedStore implements EtcdStore {
     this.#closed = true;
     this.#feed?.close(closedStore());
     this.client.close();
+  }
+
+  async #put(request: PutRequest, lease: number | bigint | undefined): Promise<WriteResult> {
+    const feed = this.#assertOpen();
+    const { key, value, expect } = request;
+    const operation = {
+      put: { key: this.keys.toEtcd(key), value, ...(lease === undefined ? {} : { lease }) },
+    };
+    feed.puts.add(request);
+    try {
+      return await this.#write({ key, expect, operation });
+    } finally {
+      feed.puts.remove(request);
+    }
   }
 
   #assertOpen(): EventFeed {

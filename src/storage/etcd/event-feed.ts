@@ -8,7 +8,8 @@ import { EventTail } from './event-tail.ts';
 import type { KeySpace } from './key-space.ts';
 import { PendingPuts } from './pending-puts.ts';
 
-const retryMs = 200;
+/** Pauses before etcd is followed again: the first, doubled each time up to the longest. */
+const retryMs = { first: 100, longest: 5000 };
 /** How long a write waits for its own event before it is answered without. */
 const ownEventMs = 2000;
 
@@ -27,6 +28,7 @@ export class EventFeed {
   #closed = false;
   /** Etcd has compacted what we had yet to be told. */
   #lostPast = false;
+  #pauseMs = retryMs.first;
   readonly #waiting = new Set<{ readonly revision: Revision; readonly go: () => void }>();
 
   constructor(options: EventFeedOptions) {
@@ -104,6 +106,7 @@ export class EventFeed {
 
   #publish(events: readonly StoreEvent[], through: Revision): void {
     if (this.#closed) return;
+    this.#pauseMs = retryMs.first;
     const known = this.#published;
     const fresh = events
       .filter((event) => event.revision > known)
@@ -128,7 +131,9 @@ export class EventFeed {
   }
 
   #again(): void {
-    this.#retry = this.#options.clock.after(retryMs, () => {
+    const pauseMs = this.#pauseMs;
+    this.#pauseMs = Math.min(pauseMs * 2, retryMs.longest);
+    this.#retry = this.#options.clock.after(pauseMs, () => {
       this.#resume().catch((error: unknown) => {
         if (this.#closed) return;
         this.#options.logger.debug(2, 'etcd cannot be followed yet', { error: String(error) });

@@ -50,6 +50,11 @@ export class KeyLeases {
     return granted;
   }
 
+  /** A lease turned out to be gone: keys are given another one. */
+  forget(): void {
+    this.#granted = undefined;
+  }
+
   async #grant(): Promise<number | bigint> {
     const ttlSeconds = this.#ttlSeconds + this.#reuseSeconds;
     const request = { ttlSeconds };

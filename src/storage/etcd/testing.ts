@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +13,9 @@ export interface TestEtcd {
   readonly url: string;
   /** Kills the process, as a crash would; its data stays. */
   kill(): Promise<void>;
+  /** Lets it stand still, as a machine does that is out of memory; `go` ends that. */
+  pause(): void;
+  go(): void;
   /** Starts it again on the same port and data. */
   start(): Promise<void>;
   /** Ends it and removes its data. */
@@ -28,11 +31,22 @@ export interface TestEtcdOptions {
 /** Whether tests against etcd can run here; `npm test` installs it where it may. */
 export const hasEtcd = spawnSync('etcd', ['--version'], { stdio: 'ignore' }).status === 0;
 
+/** Where writing to disk costs nothing; what is there outlives a process, if not the machine. */
+const inMemory = hasRoom('/dev/shm') ? '/dev/shm' : tmpdir();
 const startMs = 20_000;
+
+function hasRoom(directory: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(directory);
+    return bavail * bsize > 2 ** 30;
+  } catch {
+    return false;
+  }
+}
 
 /** Starts an etcd of one member. Rejects when there is no etcd, or it does not come up. */
 export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<TestEtcd> {
-  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-etcd-'));
+  const directory = mkdtempSync(join(inMemory, 'wheelhouse-etcd-'));
   const [clientPort, peerPort] = await freePorts();
   const scheme = options.tls === undefined ? 'http' : 'https';
   const url = `${scheme}://127.0.0.1:${clientPort}`;
@@ -55,6 +69,8 @@ export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<Test
   return {
     url,
     kill,
+    pause: () => void running?.kill('SIGSTOP'),
+    go: () => void running?.kill('SIGCONT'),
     start,
     async dispose() {
       await kill();
@@ -162,7 +178,7 @@ export async function freshStore(
     connection: { servers: [etcd.url] },
     clock: systemClock,
     keys: { ours: '', theirs: `/space-${spaces}:` },
-    callTimeoutMs: 10_000,
+    callTimeoutMs: 25_000,
     startTimeoutMs: 10_000,
     ...more,
   });
