@@ -1,5 +1,6 @@
 import { defaultRbac } from '../authz/default-roles.ts';
 import { reconcile } from '../authz/reconcile.ts';
+import { cloneJson } from '../base/json.ts';
 import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
 import { storedVersion } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
@@ -85,14 +86,14 @@ async function write(
   if (action === 'create') {
     await createObject(registry, {
       target: { ...target, name: '' },
-      object: structuredClone(object),
+      object: cloneJson(object),
       context,
     });
   } else if (action === 'update') {
     await updateObject(registry, {
       target,
       context,
-      transform: () => structuredClone(object),
+      transform: () => cloneJson(object),
       record: true,
       onAbsent: 'refuse',
     });
