@@ -34,10 +34,38 @@ export interface Exchange {
   send(response: {
     status: number;
     headers: ResponseHeaders;
-    body: Buffer | Iterable<Buffer>;
+    body: Buffer | Iterable<BodyPiece>;
   }): void;
   /** Begins a streamed answer. */
   stream(response: { status: number; headers: ResponseHeaders }): ResponseStream;
+}
+
+/** A piece of a body: bytes, or something that gives them when they are written. */
+export type BodyPiece = Buffer | ByteRun;
+
+/** Bytes that stand in many places, read once from the first to the last. */
+export interface ByteRun {
+  readonly length: number;
+  /** Copies the next `bytes` to `target`, from `start` on; throws when fewer are left. */
+  copyNext(target: Buffer, start: number, bytes: number): void;
+}
+
+/** Tells runs from buffers. */
+export function isRun(piece: BodyPiece): piece is ByteRun {
+  return 'copyNext' in piece;
+}
+
+/** The piece as a buffer. A run is used up by it. */
+export function pieceBytes(piece: BodyPiece): Buffer {
+  if (!isRun(piece)) return piece;
+  const bytes = Buffer.allocUnsafeSlow(piece.length);
+  piece.copyNext(bytes, 0, bytes.length);
+  return bytes;
+}
+
+/** All pieces as one buffer. */
+export function wholeBytes(pieces: Iterable<BodyPiece>): Buffer {
+  return Buffer.concat(Array.from(pieces, pieceBytes));
 }
 
 /** Lower-case names. A list gives several headers of one name (`warning`). */

@@ -20,13 +20,11 @@ export interface OrderedMap<V> {
   readonly size: number;
 }
 
-/** Up to 64 neighbours. `memo` is for what a reader derives from exactly these entries. */
+/** Up to 64 neighbours. */
 export interface Leaf<V> {
   readonly keys: readonly string[];
   readonly values: readonly V[];
   readonly size: number;
-  /** Cleared once a write has replaced this leaf, so that old snapshots don't keep it alive. */
-  memo: Buffer | undefined;
 }
 
 interface Branch<V> {
@@ -55,7 +53,7 @@ const firstKey = <V>(node: Node<V>): string =>
 const width = <V>(node: Node<V>): number => (isLeaf(node) ? node.size : node.children.length);
 
 function makeLeaf<V>(keys: readonly string[], values: readonly V[]): Leaf<V> {
-  return { keys, values, size: keys.length, memo: undefined };
+  return { keys, values, size: keys.length };
 }
 
 function makeBranch<V>(children: readonly Node<V>[]): Branch<V> {
@@ -158,7 +156,6 @@ function setIn<V>(node: Node<V>, key: string, value: V): readonly Node<V>[] {
 }
 
 function setInLeaf<V>(leaf: Leaf<V>, key: string, value: V): readonly Leaf<V>[] {
-  leaf.memo = undefined;
   const at = lowerBound(leaf.keys, key);
   const values = leaf.values.slice();
   if (leaf.keys[at] === key) {
@@ -189,7 +186,6 @@ export function orderedMapDelete<V>(map: OrderedMap<V>, key: string): OrderedMap
 /** The node without `key`, which is in it; undefined when nothing is left. */
 function deleteIn<V>(node: Node<V>, key: string): Node<V> | undefined {
   if (isLeaf(node)) {
-    node.memo = undefined;
     if (node.size === 1) return undefined;
     const at = lowerBound(node.keys, key);
     return makeLeaf(node.keys.toSpliced(at, 1), node.values.toSpliced(at, 1));

@@ -1,5 +1,10 @@
 import { createGzip, type Gzip } from 'node:zlib';
-import type { ResponseHeaders, ResponseStream } from '../base/exchange.ts';
+import {
+  type BodyPiece,
+  pieceBytes,
+  type ResponseHeaders,
+  type ResponseStream,
+} from '../base/exchange.ts';
 import type { ApiCall } from './call.ts';
 
 /** Answers are compressed above this many bytes only (CODEC-7). */
@@ -15,7 +20,7 @@ const level = 1;
  */
 export function sendBody(
   call: ApiCall,
-  answer: { status: number; headers: ResponseHeaders; body: Buffer | Iterable<Buffer> },
+  answer: { status: number; headers: ResponseHeaders; body: Buffer | Iterable<BodyPiece> },
 ): void {
   const { status, headers, body } = answer;
   const isShort = isBuffer(body) && body.length <= thresholdBytes;
@@ -35,7 +40,7 @@ function mayCompress(call: ApiCall): boolean {
   return takesGzip(exchange.header('accept-encoding') ?? '');
 }
 
-function isBuffer(body: Buffer | Iterable<Buffer>): body is Buffer {
+function isBuffer(body: Buffer | Iterable<BodyPiece>): body is Buffer {
   return body instanceof Buffer;
 }
 
@@ -48,9 +53,12 @@ export function takesGzip(accepted: string): boolean {
 }
 
 /** Looks as far into the pieces as it takes to know whether they are long; loses none. */
-function measured(source: Iterable<Buffer>): { pieces: Iterable<Buffer>; isLong: boolean } {
+function measured(source: Iterable<BodyPiece>): {
+  pieces: Iterable<BodyPiece>;
+  isLong: boolean;
+} {
   const rest = source[Symbol.iterator]();
-  const seen: Buffer[] = [];
+  const seen: BodyPiece[] = [];
   let bytes = 0;
   while (bytes <= thresholdBytes) {
     const next = rest.next();
@@ -61,14 +69,14 @@ function measured(source: Iterable<Buffer>): { pieces: Iterable<Buffer>; isLong:
   return { pieces: chained(seen, rest), isLong: true };
 }
 
-function* chained(seen: readonly Buffer[], rest: Iterator<Buffer>): Generator<Buffer> {
+function* chained(seen: readonly BodyPiece[], rest: Iterator<BodyPiece>): Generator<BodyPiece> {
   yield* seen;
   for (let next = rest.next(); next.done !== true; next = rest.next()) yield next.value;
 }
 
 function sendGzip(
   call: ApiCall,
-  answer: { status: number; headers: ResponseHeaders; pieces: Iterable<Buffer> },
+  answer: { status: number; headers: ResponseHeaders; pieces: Iterable<BodyPiece> },
 ): void {
   const { exchange, context } = call;
   const gzip = createGzip({ level });
@@ -99,7 +107,7 @@ function drainInto(gzip: Gzip, stream: ResponseStream): void {
 }
 
 /** Writes pieces as fast as the compressor takes them. */
-function feed(gzip: Gzip, pieces: Iterator<Buffer>, onError: (error: unknown) => void): void {
+function feed(gzip: Gzip, pieces: Iterator<BodyPiece>, onError: (error: unknown) => void): void {
   try {
     while (!gzip.destroyed) {
       const next = pieces.next();
@@ -107,7 +115,7 @@ function feed(gzip: Gzip, pieces: Iterator<Buffer>, onError: (error: unknown) =>
         gzip.end();
         return;
       }
-      if (gzip.write(next.value)) continue;
+      if (gzip.write(pieceBytes(next.value))) continue;
       gzip.once('drain', () => feed(gzip, pieces, onError));
       return;
     }

@@ -1,3 +1,4 @@
+import { type BodyPiece, wholeBytes } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import { encodeJson } from '../codec/json.ts';
 import { apiVersionOf } from '../meta/types.ts';
@@ -31,17 +32,15 @@ export async function listEndpoint(call: ApiCall, options: ListOptions): Promise
   });
   const { encoding, pretty } = call.output;
   const headers = answerHeaders(call, encoding.mediaType);
-  const pieces = transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
-  if (call.audit !== undefined) {
-    const recorded = transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
-    call.audit.responseObject(() => Buffer.concat([...recorded]));
-  }
+  const listed = (): Iterable<BodyPiece> =>
+    transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
+  call.audit?.responseObject(() => wholeBytes(listed()));
   if (encoding.form === 'protobuf' && transform === undefined) {
     const body = protobufList(call, result, listMetadata(result));
     return sendBody(call, { status: 200, headers, body });
   }
   const plain = encoding.form === 'json' && !pretty;
-  const body = plain ? pieces : await encodeBytes(call.output, Buffer.concat([...pieces]));
+  const body = plain ? listed() : await encodeBytes(call.output, wholeBytes(listed()));
   sendBody(call, { status: 200, headers, body });
 }
 
@@ -55,7 +54,7 @@ function listMetadata(result: ListResult): JsonObject {
   };
 }
 
-function* listPieces(call: ApiCall, result: ListResult): Generator<Buffer> {
+function* listPieces(call: ApiCall, result: ListResult): Generator<BodyPiece> {
   const { def, version } = call.target;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
   const metadata = listMetadata(result);

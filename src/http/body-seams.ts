@@ -1,4 +1,4 @@
-import type { ResponseHeaders } from '../base/exchange.ts';
+import type { BodyPiece, ResponseHeaders } from '../base/exchange.ts';
 
 /** What collects a request's body as it arrives. */
 export interface BodyReceiver {
@@ -23,8 +23,12 @@ export interface BodySink {
   readonly bufferedBytes: number;
   /** Takes bytes; false when the reader is behind and the callback of `onDrain` will be called. */
   write(chunk: Buffer): boolean;
-  /** Takes several pieces at once. */
-  writeAll(chunks: readonly Buffer[]): boolean;
+  /**
+   * Takes several pieces at once. Where a sink copies pieces into writes of its own, they need not
+   * be joined for it however small they are, nor runs be made buffers.
+   */
+  writeAll(chunks: readonly BodyPiece[]): boolean;
+  readonly copies: boolean;
   /** Ends the body, after one more piece when given. */
   end(last?: Buffer): void;
   /** Called whenever the reader has caught up; there is one callback, the one given last. */

@@ -1,9 +1,11 @@
 import type { Clock } from '../base/clock.ts';
 import {
+  type BodyPiece,
   BodyTooLarge,
   type Exchange,
   type ResponseHeaders,
   type ResponseStream,
+  wholeBytes,
 } from '../base/exchange.ts';
 import { BodyReader } from './body-reader.ts';
 import type { BodySink, BodySource, ResponseHead } from './body-seams.ts';
@@ -11,7 +13,7 @@ import type { PeerConnection } from './connection.ts';
 import type { HttpLimits } from './limits.ts';
 import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
 
-type ResponseBody = Buffer | Iterable<Buffer>;
+type ResponseBody = Buffer | Iterable<BodyPiece>;
 
 /** What an exchange needs of the server it belongs to. */
 export interface ExchangeHost {
@@ -160,7 +162,7 @@ export abstract class ExchangeBase implements Exchange {
     this.#status = status;
   }
 
-  #sendPaced(pieces: Iterable<Buffer>): void {
+  #sendPaced(pieces: Iterable<BodyPiece>): void {
     const onProgress = (): void => {
       this.#progressAt = this.core.clock.monotonic();
     };
@@ -215,10 +217,10 @@ function lengthOf(body: ResponseBody): number | undefined {
   if (isBuffer(body)) return body.length;
   if (!Array.isArray(body)) return undefined;
   let total = 0;
-  for (const piece of body as readonly Buffer[]) total += piece.length;
+  for (const piece of body as readonly BodyPiece[]) total += piece.length;
   return total;
 }
 
 function joined(body: ResponseBody): Buffer {
-  return isBuffer(body) ? body : Buffer.concat([...body]);
+  return isBuffer(body) ? body : wholeBytes(body);
 }

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import { type BodyPiece, pieceBytes } from '../base/exchange.ts';
 import type { BodyReceiver, BodySink, BodySource } from './body-seams.ts';
 
 /** The body of a request that node reads for us (HTTP/1.1). */
@@ -36,6 +37,7 @@ export class NodeBodySource implements BodySource {
 
 /** The body of an answer that node writes for us (HTTP/1.1). */
 export class NodeBodySink implements BodySink {
+  readonly copies = false;
   readonly #writable: Writable;
   #drained: (() => void) | undefined;
 
@@ -55,12 +57,12 @@ export class NodeBodySink implements BodySink {
     return this.closed || this.#writable.write(chunk);
   }
 
-  writeAll(chunks: readonly Buffer[]): boolean {
+  writeAll(chunks: readonly BodyPiece[]): boolean {
     if (this.closed) return true;
     const writable = this.#writable;
     writable.cork();
     let more = true;
-    for (const chunk of chunks) more = writable.write(chunk);
+    for (const chunk of chunks) more = writable.write(pieceBytes(chunk));
     writable.uncork();
     return more;
   }

@@ -1,3 +1,4 @@
+import { type BodyPiece, isRun, pieceBytes } from '../base/exchange.ts';
 import type { BodySink } from './body-seams.ts';
 
 /** Bytes handed to a socket at once: a few TLS records, small enough to notice a slow reader. */
@@ -7,21 +8,22 @@ const smallPieceBytes = 8 * 1024;
 const gatherBytes = 64 * 1024;
 
 /**
- * Writes pieces with back-pressure: large ones as they are, runs of small ones joined to blocks of up
- * to 64 KiB, never more than one batch ahead of the reader. Ends the target after the last piece.
+ * Writes pieces with back-pressure, never more than about one batch ahead of the reader: large ones as
+ * they are, small ones joined to blocks of up to 64 KiB where that helps. Ends the target after the
+ * last piece.
  */
 export class PacedWriter {
   readonly #target: BodySink;
-  readonly #pieces: Iterator<Buffer>;
+  readonly #pieces: Iterator<BodyPiece>;
   readonly #onProgress: () => void;
   readonly #onFailure: (error: unknown) => void;
-  /** The part of a large piece that is still to be written. */
-  #rest: Buffer | undefined;
+  /** What has been taken and is still to be written: a piece, or a part of a large buffer. */
+  #rest: BodyPiece | undefined;
 
   /** @param options.onFailure is told when a piece cannot be made; the answer must be cut off */
   constructor(options: {
     target: BodySink;
-    pieces: Iterable<Buffer>;
+    pieces: Iterable<BodyPiece>;
     onProgress: () => void;
     onFailure: (error: unknown) => void;
   }) {
@@ -51,52 +53,71 @@ export class PacedWriter {
     }
   }
 
-  #nextBatch(): { blocks: Buffer[]; finished: boolean } {
-    const blocks: Buffer[] = [];
-    let small: Buffer[] = [];
-    let smallBytes = 0;
+  #nextBatch(): { blocks: BodyPiece[]; finished: boolean } {
+    const joiner = this.#target.copies ? undefined : new Joiner();
+    const blocks: BodyPiece[] = joiner?.blocks ?? [];
     let room = batchBytes;
-    const flush = (): void => {
-      if (small.length === 1) blocks.push(small[0] as Buffer);
-      else if (small.length > 1) blocks.push(Buffer.concat(small, smallBytes));
-      small = [];
-      smallBytes = 0;
-    };
     while (room > 0) {
       const piece = this.#nextPiece(room);
       if (piece === undefined) {
-        flush();
+        joiner?.flush();
         return { blocks, finished: true };
       }
-      room -= piece.length;
-      if (piece.length >= smallPieceBytes) {
-        flush();
-        blocks.push(piece);
-        continue;
+      if (piece.length > room && room < batchBytes) {
+        this.#rest = piece;
+        break;
       }
-      if (smallBytes + piece.length > gatherBytes) flush();
-      small.push(piece);
-      smallBytes += piece.length;
+      room -= piece.length;
+      if (joiner === undefined) blocks.push(piece);
+      else joiner.add(pieceBytes(piece));
     }
-    flush();
+    joiner?.flush();
     return { blocks, finished: false };
   }
 
-  /** The next piece, at most `room` bytes of it when it is large. */
-  #nextPiece(room: number): Buffer | undefined {
+  /** The next piece, at most `room` bytes of it when it is a large buffer. */
+  #nextPiece(room: number): BodyPiece | undefined {
     const piece = this.#rest ?? this.#take();
     this.#rest = undefined;
     if (piece === undefined || piece.length <= room || piece.length < smallPieceBytes) return piece;
+    if (isRun(piece)) return piece;
     this.#rest = piece.subarray(room);
     return piece.subarray(0, room);
   }
 
-  #take(): Buffer | undefined {
+  #take(): BodyPiece | undefined {
     for (;;) {
       const next = this.#pieces.next();
       if (next.done === true) return undefined;
       if (next.value.length > 0) return next.value;
     }
+  }
+}
+
+/** Joins runs of small pieces, for a sink to which every piece is a write. */
+class Joiner {
+  readonly blocks: Buffer[] = [];
+  #small: Buffer[] = [];
+  #smallBytes = 0;
+
+  add(piece: Buffer): void {
+    const isSmall = piece.length < smallPieceBytes;
+    if (!isSmall || this.#smallBytes + piece.length > gatherBytes) this.flush();
+    if (!isSmall) {
+      this.blocks.push(piece);
+      return;
+    }
+    this.#small.push(piece);
+    this.#smallBytes += piece.length;
+  }
+
+  flush(): void {
+    const [first] = this.#small;
+    if (first === undefined) return;
+    const isOne = this.#small.length === 1;
+    this.blocks.push(isOne ? first : Buffer.concat(this.#small, this.#smallBytes));
+    this.#small = [];
+    this.#smallBytes = 0;
   }
 }
 

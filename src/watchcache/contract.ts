@@ -1,3 +1,4 @@
+import type { BodyPiece } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Revision } from '../storage/contract.ts';
 
@@ -70,10 +71,10 @@ export interface ListResult {
   readonly count: number;
   entries(): Iterable<Entry>;
   /**
-   * The items' JSON in pieces of some 64 KiB that together read `{…},{…},{…}`: memoised per run of
-   * unchanged neighbours, so that an unfiltered list copies nothing.
+   * The items' JSON in pieces of some 16 KiB that together read `{…},{…},{…}`, not copied before
+   * they are written.
    */
-  jsonPieces(): Iterable<Buffer>;
+  jsonPieces(): Iterable<BodyPiece>;
 }
 
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';

@@ -1,25 +1,21 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { type LeafSpan, leafSpans, orderedMapValues } from '../base/ordered-map.ts';
+import { leafSpans, orderedMapValues } from '../base/ordered-map.ts';
 import { encodeContinue } from '../storage/continue-token.ts';
 import type { Revision } from '../storage/contract.ts';
 import type { Entry, EntryFilter, ListRequest, ListResult } from './contract.ts';
+import { type EntryRun, runsOf } from './entry-run.ts';
 import { scopeRange } from './scope.ts';
-import { chunkBytes } from './watcher.ts';
 import type { Snapshot } from './window.ts';
 
 /** What a list is made from, once it is known at which state. */
 export interface ListSource {
   readonly snapshot: Snapshot;
   readonly revision: Revision;
-  /** Whether the snapshot is the newest, whose leaves are worth joining for the next list too. */
-  readonly memoise: boolean;
   readonly namespaced: boolean;
   readonly tokenVersion: string;
   /** Where a continued list goes on, relative to the namespace. */
   readonly start: string | undefined;
 }
-
-const comma = Buffer.from(',');
 
 /** So many entries are filtered before other work gets its turn. */
 const turnEntries = 10_000;
@@ -116,7 +112,7 @@ function filteredResult(
     remainingItemCount: undefined,
     count: found.length,
     entries: () => found,
-    jsonPieces: () => joinedPieces(found),
+    jsonPieces: () => runsOf({ entries: found, from: 0, to: found.length, endsWithComma: false }),
   };
 }
 
@@ -132,57 +128,14 @@ function tokenBehind(
   return encodeContinue(point, source.tokenVersion);
 }
 
-/**
- * The entries' JSON, a leaf at a time. A whole leaf is joined once, with a comma behind each entry,
- * and the buffer kept until the leaf changes; at the edges of the range it is cut, not copied.
- */
+/** The entries' JSON, none of it copied yet. */
 function* leafPieces(
   source: ListSource,
   range: { readonly from: number; readonly to: number },
-): Generator<Buffer> {
+): Generator<EntryRun> {
   let position = range.from;
-  for (const span of leafSpans(source.snapshot, range)) {
-    position += span.to - span.from;
-    const piece = leafPiece(span, source.memoise);
-    yield position >= range.to ? piece.subarray(0, piece.length - 1) : piece;
-  }
-}
-
-function leafPiece({ leaf, from, to }: LeafSpan<Entry>, memoise: boolean): Buffer {
-  const { values, size } = leaf;
-  if (leaf.memo === undefined) {
-    // A page ends within a leaf, and the next begins with the rest of it.
-    const isMost = (to - from) * 2 >= size;
-    if (!memoise || !isMost) return joinWithCommas(values.slice(from, to));
-    leaf.memo = joinWithCommas(values);
-  }
-  let start = 0;
-  for (let i = 0; i < from; i++) start += (values[i] as Entry).json.length + 1;
-  if (to === size) return leaf.memo.subarray(start);
-  let end = start;
-  for (let i = from; i < to; i++) end += (values[i] as Entry).json.length + 1;
-  return leaf.memo.subarray(start, end);
-}
-
-/** `{…},{…},`: with a comma behind each. */
-function joinWithCommas(entries: readonly Entry[]): Buffer {
-  const parts: Buffer[] = [];
-  for (const entry of entries) parts.push(entry.json, comma);
-  return Buffer.concat(parts);
-}
-
-/** Entries picked by a filter, joined to pieces of some 64 KiB. */
-function* joinedPieces(entries: readonly Entry[]): Generator<Buffer> {
-  let parts: Entry[] = [];
-  let bytes = 0;
-  for (const [i, entry] of entries.entries()) {
-    parts.push(entry);
-    bytes += entry.json.length + 1;
-    const last = i === entries.length - 1;
-    if (bytes < chunkBytes && !last) continue;
-    const piece = joinWithCommas(parts);
-    yield last ? piece.subarray(0, piece.length - 1) : piece;
-    parts = [];
-    bytes = 0;
+  for (const { leaf, from, to } of leafSpans(source.snapshot, range)) {
+    position += to - from;
+    yield* runsOf({ entries: leaf.values, from, to, endsWithComma: position < range.to });
   }
 }

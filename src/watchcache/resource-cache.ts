@@ -266,9 +266,8 @@ class StoreBackedCache implements ResourceCache {
   ): MaybePromise<ListResult> {
     const { plan, snapshot, revision } = at;
     const { namespaced, tokenVersion } = this.#options;
-    const memoise = snapshot === this.#follower.window?.current;
     const start = plan.continued?.start;
-    return listSnapshot({ snapshot, revision, memoise, namespaced, tokenVersion, start }, request);
+    return listSnapshot({ snapshot, revision, namespaced, tokenVersion, start }, request);
   }
 
   /** Finds where a watch starts and sets it going; one that cannot start ends with ERROR. */

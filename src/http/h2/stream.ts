@@ -1,3 +1,4 @@
+import { type BodyPiece, isRun } from '../../base/exchange.ts';
 import type { BodyReceiver, BodySink, BodySource, ResponseHead } from '../body-seams.ts';
 import { ByteCollector } from '../byte-collector.ts';
 import { errorCode } from './protocol.ts';
@@ -36,6 +37,7 @@ export class Http2Stream implements BodySink, BodySource {
   readonly id: number;
   readonly head: RequestHead;
   readonly host: StreamHost;
+  readonly copies = true;
   owner: StreamOwner | undefined;
 
   /** What we may send yet; below 0 when the client has made its windows smaller. */
@@ -58,7 +60,7 @@ export class Http2Stream implements BodySink, BodySource {
   nextInTable: Http2Stream | undefined;
 
   /** Waiting to be sent: `#chunks` from `#first`, of that one what is after `#offset`. */
-  #chunks: Buffer[] = [];
+  #chunks: BodyPiece[] = [];
   #first = 0;
   #offset = 0;
   pendingBytes = 0;
@@ -113,7 +115,7 @@ export class Http2Stream implements BodySink, BodySource {
     this.host.sendHead(this, head);
   }
 
-  write(chunk: Buffer): boolean {
+  write(chunk: BodyPiece): boolean {
     if (this.closed) return true;
     if (chunk.length > 0) {
       this.#chunks.push(chunk);
@@ -125,7 +127,7 @@ export class Http2Stream implements BodySink, BodySource {
     return false;
   }
 
-  writeAll(chunks: readonly Buffer[]): boolean {
+  writeAll(chunks: readonly BodyPiece[]): boolean {
     let more = true;
     for (const chunk of chunks) more = this.write(chunk);
     return more;
@@ -155,14 +157,15 @@ export class Http2Stream implements BodySink, BodySource {
     let to = at;
     let left = bytes;
     while (left > 0) {
-      const chunk = this.#chunks[this.#first] as Buffer;
+      const chunk = this.#chunks[this.#first] as BodyPiece;
       const rest = chunk.length - this.#offset;
-      if (rest > left) {
-        chunk.copy(target, to, this.#offset, this.#offset + left);
-        this.#offset += left;
+      const now = Math.min(rest, left);
+      if (isRun(chunk)) chunk.copyNext(target, to, now);
+      else chunk.copy(target, to, this.#offset, this.#offset + now);
+      if (now < rest) {
+        this.#offset += now;
         break;
       }
-      chunk.copy(target, to, this.#offset);
       this.#offset = 0;
       this.#first += 1;
       to += rest;
