@@ -84,7 +84,7 @@ const start = 'ns-5/widget-5\0';
 const continueToken = encodeContinue({ revision: objects, start }, tokenVersion);
 
 await measure('get, newest', 200_000, () => cache.get('ns-7/widget-7', undefined));
-await measure(`list ${objects}, joined leaves`, 500, async () => drain(await cache.list(all)));
+await measure(`list ${objects}`, 500, async () => drain(await cache.list(all)));
 await measure(`list ${objects} after a write`, 200, async () => {
   await write(77, 1);
   drain(await cache.list(all));
