@@ -33,6 +33,8 @@ export interface EndpointContext {
   readonly onShutdown: (callback: () => void) => { close(): void };
   readonly metrics: RequestMetrics;
   readonly compressResponses: boolean;
+  /** Whether objects that cannot be read may be removed (gate AllowUnsafeMalformedObjectDeletion). */
+  readonly unreadableDeletion?: 'allowed' | 'ignored';
   readonly encodings: Encodings;
   /** `host:port` that discovery tells clients. */
   readonly address: string;

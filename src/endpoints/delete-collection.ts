@@ -1,5 +1,7 @@
-import { StatusError } from '../meta/status.ts';
+import { invalid } from '../meta/field-error.ts';
+import { invalidObject, StatusError } from '../meta/status.ts';
 import { deleteObject } from '../registry/delete.ts';
+import { ignoreStoreReadError } from '../request/delete-options-body.ts';
 import type { DeleteOptions, ListOptions } from '../request/options.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
@@ -17,6 +19,11 @@ export async function deleteCollectionEndpoint(
 ): Promise<void> {
   const { context, target } = call;
   const { list, removal } = options;
+  if (removal.ignoreStoreReadError === true && context.unreadableDeletion === 'allowed') {
+    const why = 'is not allowed with DELETECOLLECTION, try again after removing the option';
+    const kind = { group: context.dialect.group('meta'), kind: 'DeleteOptions' };
+    throw invalidObject(kind, '', [invalid(ignoreStoreReadError, true, why)]);
+  }
   const { filter, name } = checkedSelection(call, list, { watch: false });
   const found = await context.registry.caches.of(target.def).list({
     namespace: target.namespace,

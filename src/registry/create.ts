@@ -1,7 +1,8 @@
-import type { StrategyContext } from '../catalogue/resource-def.ts';
+import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import { generateName } from '../meta/name-generator.ts';
 import { alreadyExists, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
+import type { StoredRecord } from '../storage/contract.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
 import { settling } from './allocation.ts';
@@ -123,10 +124,15 @@ async function tryInsert(
   const storeKey = def.storage.prefix + key;
   const hint = new EntryHint(index, def.storage);
   const result = await storing(() => registry.store.put({ key: storeKey, value, expect: 0, hint }));
-  if (!result.ok) return { existing: entryOf(def, result.current) };
+  if (!result.ok) return { existing: readable(def, result.current) };
   const { revision } = result;
   const made = { key, stored: value, revision, createRevision: revision, index };
   return { entry: hint.entry ?? makeEntry(made) };
+}
+
+/** What cannot be read stands in the way as well, and there is no more to say of it. */
+function readable(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
+  return record?.unreadable === undefined ? entryOf(def, record) : undefined;
 }
 
 /** Upstream's 409; a client that let the name be generated is told to try again (META-1). */

@@ -5,6 +5,7 @@ import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { StoredRecord } from '../storage/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
+import { corruptObject } from '../watchcache/store-errors.ts';
 
 /**
  * Between API objects and stored bytes. The stored form is the storage version's JSON with
@@ -133,7 +134,11 @@ export function asApiObject(value: JsonObject): ApiObject {
 /** The entry of a record as the store gave it; undefined for an absent one. */
 export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
   if (record === undefined) return undefined;
-  const { modRevision, createRevision } = record;
+  const { modRevision, createRevision, unreadable } = record;
+  if (unreadable !== undefined) {
+    const problem = `data from the storage is not transformable revision=0: ${unreadable}`;
+    throw corruptObject({ storeKey: record.key, problem });
+  }
   const value = def.custom === undefined ? record.value : reshapeStored(def, record.value);
   const object = parseWrittenJson(value) as ApiObject;
   return makeEntry({

@@ -14,6 +14,11 @@ export interface Registry {
   readonly fieldManager: FieldManagerPort;
   readonly admission: AdmissionPort;
   readonly caches: CachePool;
+  /**
+   * Whether the value of a store's key should be written anew although nothing changes in it: its
+   * encryption key is not the newest (STORE-3). Absent where nothing is encrypted.
+   */
+  readonly isStale?: ((storeKey: string) => Promise<boolean>) | undefined;
 }
 
 /** The same registry for a write that follows from one which admission has judged already. */

@@ -1,5 +1,5 @@
 import { cloneJson, jsonEqualBut } from '../base/json.ts';
-import type { StrategyContext } from '../catalogue/resource-def.ts';
+import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
 import type { ApiObject, ManagedFieldsEntry } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
@@ -208,6 +208,15 @@ function sameButTimes(
   return entries.every((entry, at) => jsonEqualBut(entry, old[at] as ManagedFieldsEntry, 'time'));
 }
 
+/** A write that changes nothing is how objects come under a new encryption key. */
+function isStale(
+  { isStale: ask }: Registry,
+  { def, context, current }: { def: ResourceDef; context: WriteContext; current: Entry },
+): Promise<boolean> | false {
+  if (ask === undefined || context.dryRun) return false;
+  return ask(def.storage.prefix + current.key);
+}
+
 async function putChanged(
   registry: Registry,
   options: {
@@ -223,7 +232,9 @@ async function putChanged(
   if (old.metadata.resourceVersion !== undefined) {
     stored.metadata.resourceVersion = old.metadata.resourceVersion;
   }
-  if (changesNothing(stored, old)) return { written: { entry: current, created: false } };
+  if (changesNothing(stored, old) && !(await isStale(registry, { def, context, current }))) {
+    return { written: { entry: current, created: false } };
+  }
   const value = encodeStored(stored);
   const index = indexOf(def.storage, stored);
   const { key } = current;

@@ -64,6 +64,8 @@ export interface DeleteOptions {
   readonly preconditions:
     | { readonly uid?: string | undefined; readonly resourceVersion?: string | undefined }
     | undefined;
+  /** Remove an object that cannot be read (DEL-6); nothing else is set beside it. */
+  readonly ignoreStoreReadError?: true;
 }
 
 export function parseGetOptions(query: URLSearchParams, _dialect: Dialect): GetOptions {
@@ -193,13 +195,11 @@ export function parseDeleteOptions(
     propagationPolicy: policy,
     orphanDependents,
     preconditions: preconditionsOf(given),
+    ...(given.ignoreStoreReadError === true ? { ignoreStoreReadError: true } : {}),
   };
 }
 
-/**
- * Who gives up an object that cannot be read cannot ask for more (DEL-6). The option itself has no
- * effect: the gate that gives it one, AllowUnsafeMalformedObjectDeletion, is off, as by default.
- */
+/** Who gives up an object that cannot be read cannot ask for more (DEL-6). */
 function validateIgnoredReadError(given: GivenDeleteOptions): FieldError[] {
   if (given.ignoreStoreReadError !== true) return [];
   const companions = {

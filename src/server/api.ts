@@ -26,6 +26,7 @@ import { createAdmission } from './admission.ts';
 import { type AuthorizationSlot, createAuthorizationSlot } from './authorization-slot.ts';
 import { componentStatuses } from './component-statuses.ts';
 import type { ServerConfig } from './config.ts';
+import { defaultGates } from './feature-gates.ts';
 import { createFieldManager } from './field-manager.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
@@ -62,6 +63,8 @@ export function createApi(options: {
   /** The built-in kinds, with what the configuration serves of them. */
   readonly kinds: readonly ResourceDef[];
   readonly metrics: Metrics;
+  /** Absent where nothing is encrypted. */
+  readonly isStale?: ((storeKey: string) => Promise<boolean>) | undefined;
   /** Where other servers charge the same quotas. */
   readonly reservations?: SharedReservations | undefined;
 }): Api {
@@ -72,7 +75,8 @@ export function createApi(options: {
   const closed = new Set<string>();
   const authorization = createAuthorizationSlot();
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
-  const wired = { config, dialect, store, catalogue, closed, quotaLedger, metrics };
+  const { isStale } = options;
+  const wired = { config, dialect, store, catalogue, closed, quotaLedger, metrics, isStale };
   const registry = createRegistry({ ...wired, escalation: authorization });
   const customKinds = followDefinitions({ ...wired, registry });
   const { caches } = registry;
@@ -123,6 +127,11 @@ function createEndpoints(options: {
     logger: config.logger,
     limits: config.limits,
     compressResponses: config.compressResponses,
+    unreadableDeletion: (config.featureGates ?? defaultGates).enabled(
+      'AllowUnsafeMalformedObjectDeletion',
+    )
+      ? 'allowed'
+      : 'ignored',
     metrics: metrics.requests(catalogue.snapshot),
     encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
     address: addressOf(config),
@@ -166,6 +175,7 @@ function createRegistry(options: {
   readonly escalation: EscalationPort;
   readonly quotaLedger: QuotaLedger;
   readonly metrics: Metrics;
+  readonly isStale: Registry['isStale'];
 }): Registry {
   const { config, dialect, store, catalogue } = options;
   const { clock, logger } = config;
@@ -190,6 +200,7 @@ function createRegistry(options: {
     store,
     clock,
     caches,
+    isStale: options.isStale,
     fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
     admission: createAdmission({
       config,

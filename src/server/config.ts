@@ -166,6 +166,12 @@ export interface ServerConfig {
       readonly unauthorizedTtlMs: number;
     };
   };
+  /** How values are encrypted in the store (STORE-3); not at all when absent. */
+  readonly encryption?: {
+    /** An EncryptionConfiguration. */
+    readonly file: string;
+    readonly reload: 'automatic' | 'off';
+  };
   /** What is recorded of requests, and where; nothing when absent (OPS-2). */
   readonly audit?: AuditSettings;
   readonly limits: {

@@ -2,6 +2,7 @@ import { admissionFlags } from './admission-flags.ts';
 import { auditFlags } from './audit-flags.ts';
 import { authorizationFlags } from './authorization-flags.ts';
 import { emulationChoices } from './emulation.ts';
+import { encryptionFlags } from './encryption-flags.ts';
 import { etcdFlags } from './etcd-flags.ts';
 import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
@@ -182,6 +183,7 @@ export const serverFlags = {
   },
   ...etcdFlags,
   ...leaderElectionFlags,
+  ...encryptionFlags,
   ...identityFlags,
   ...admissionFlags,
   ...oidcFlags,

@@ -212,7 +212,7 @@ function storeObserver(registry: MetricRegistry, kinds: readonly ResourceDef[]):
  * Which kind a key of the store belongs to: `/registry/pods/default/a` to `pods`,
  * `/registry/example.com/foos/a` to `foos.example.com`.
  */
-function keyTypes(kinds: readonly ResourceDef[]): (key: string) => string {
+export function keyTypes(kinds: readonly ResourceDef[]): (key: string) => string {
   const builtin = new Map<string, string>();
   for (const def of kinds) {
     const { prefix } = def.storage;

@@ -8,6 +8,7 @@ import { authorizationOptions } from './authorization-flags.ts';
 import type { ServerConfig } from './config.ts';
 import { storeDirectory } from './data-directory.ts';
 import { readEmulatedVersion } from './emulation.ts';
+import { encryptionOptions } from './encryption-flags.ts';
 import { etcdOptions } from './etcd-flags.ts';
 import { readFeatureGates } from './feature-gates.ts';
 import { FlagError, type FlagValues, parseFlags } from './flags.ts';
@@ -53,6 +54,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
     config: Object.freeze({
       ...flagged,
       admission: admissionOptions(values, given),
+      ...encryptionOptions(values),
       ...auditOptions(values, { given, dialect: values.dialect }),
       authentication: { ...flagged.authentication, ...oidc },
       featureGates: features.gates,

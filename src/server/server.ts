@@ -20,6 +20,7 @@ import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
 import { checkExpression, checkRules } from './rule-engine.ts';
 import { configuredKinds } from './runtime-config.ts';
+import { sealedStore } from './sealed-store.ts';
 import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
 import { runStartHooks } from './start-hooks.ts';
 
@@ -130,8 +131,9 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const services = createServiceNumbers(config);
   const kinds = await kindsOf(config, services);
   const metrics = createMetrics({ config, kinds });
-  const storage = await openStore(config, kinds);
-  const { store, shared } = storage;
+  const opened = await openStore(config, kinds);
+  const storage = await sealedStore(opened, { config, kinds, registry: metrics.registry });
+  const { store, shared, isStale } = storage;
   const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
   const api = createApi({
     config,
@@ -141,6 +143,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
     kinds,
     metrics,
     reservations: shared?.reservations,
+    isStale,
   });
   services.readFrom(api, shared?.claims);
   metrics.countObjects(api);

@@ -15,6 +15,8 @@ export interface StoredRecord {
   readonly value: Buffer;
   readonly createRevision: Revision;
   readonly modRevision: Revision;
+  /** Why the value cannot be read (STORE-3); then `value` is what the store holds. */
+  readonly unreadable?: string;
 }
 
 /**
@@ -76,6 +78,8 @@ export type StoreEvent =
       readonly createRevision: Revision;
       readonly revision: Revision;
       readonly hint?: unknown;
+      /** As in a record. */
+      readonly unreadable?: string;
     }
   | { readonly type: 'delete'; readonly key: string; readonly revision: Revision };
 

@@ -13,12 +13,22 @@ export function mappedStore(
   },
 ): Store {
   const { read, isRead } = form;
+  /** One value that cannot be read must not take the others with it. */
+  const mapped = (value: Buffer): Pick<StoredRecord, 'value' | 'unreadable'> => {
+    try {
+      return { value: read(value) };
+    } catch (error) {
+      return { value, unreadable: error instanceof Error ? error.message : String(error) };
+    }
+  };
   const record = <T extends StoredRecord | undefined>(found: T): T =>
-    found === undefined ? found : { ...found, value: read(found.value) };
+    found === undefined || found.unreadable !== undefined
+      ? found
+      : { ...found, ...mapped(found.value) };
   const event = (one: StoreEvent): StoreEvent => {
-    if (one.type !== 'put' || isRead(one.hint)) return one;
+    if (one.type !== 'put' || one.unreadable !== undefined || isRead(one.hint)) return one;
     const { hint: _, ...plain } = one;
-    return { ...plain, value: read(one.value) };
+    return { ...plain, ...mapped(one.value) };
   };
   return {
     currentRevision: (prefix) => store.currentRevision(prefix),

@@ -13,7 +13,13 @@ import {
 } from '../storage/contract.ts';
 import type { EntryChange } from './contract.ts';
 import { Freshness } from './freshness.ts';
-import { changeOf, type LoaderOptions, loadSnapshot, readEvents } from './loader.ts';
+import {
+  changeOf,
+  type LoaderOptions,
+  loadSnapshot,
+  readEvents,
+  type UnreadableRecord,
+} from './loader.ts';
 import { ChangeWindow, type Snapshot, type WindowChange, type WindowLimits } from './window.ts';
 
 export interface FollowerOptions extends LoaderOptions {
@@ -35,6 +41,10 @@ export interface FollowerOptions extends LoaderOptions {
 export class Follower {
   readonly freshness: Freshness;
   readonly #options: FollowerOptions;
+  /** The same, with what cannot be read now noted. */
+  readonly #noting: LoaderOptions;
+  /** Objects that stand in the store and cannot be read, by their keys. */
+  readonly unreadable = new Map<string, UnreadableRecord>();
   #window: ChangeWindow | undefined;
   #watch: StoreWatch | undefined;
   #applied: Revision = 0;
@@ -45,6 +55,10 @@ export class Follower {
 
   constructor(options: FollowerOptions) {
     this.#options = options;
+    this.#noting = {
+      ...options,
+      onUnreadable: (found) => void this.unreadable.set(found.key, found),
+    };
     this.freshness = new Freshness({ clock: options.clock, progress: () => this.progress() });
   }
 
@@ -131,7 +145,8 @@ export class Follower {
   }
 
   async #load(): Promise<void> {
-    const { snapshot, revision } = await loadSnapshot(this.#options);
+    this.unreadable.clear();
+    const { snapshot, revision } = await loadSnapshot(this.#noting);
     if (this.#closed) return;
     const before = this.#window?.current;
     const { limits, onLost, onLoaded } = this.#options;
@@ -177,7 +192,10 @@ export class Follower {
     const at = this.#options.clock.monotonic();
     for (const event of events) {
       if (event.revision <= this.#applied) continue;
-      const change = changeOf(this.#options, event, window.current);
+      if (this.unreadable.size > 0) {
+        this.unreadable.delete(event.key.slice(this.#options.prefix.length));
+      }
+      const change = changeOf(this.#noting, event, window.current);
       this.#applied = event.revision;
       if (change !== undefined) this.#options.onChange(window.append({ ...change, at }));
     }

@@ -13,6 +13,18 @@ export interface LoaderOptions {
   readonly prefix: string;
   readonly logger: Logger;
   readonly indexOf: (object: ApiObject) => EntryIndex;
+  /** Hears of values that cannot be read. */
+  readonly onUnreadable?: (found: UnreadableRecord) => void;
+}
+
+/** A stored value that cannot be opened, or is no object (STORE-3). */
+export interface UnreadableRecord {
+  /** As entries have it: below the resource's prefix. */
+  readonly key: string;
+  /** As the store has it. */
+  readonly storeKey: string;
+  /** What is wrong, in upstream's words. */
+  readonly problem: string;
 }
 
 const pageRecords = 1000;
@@ -41,9 +53,9 @@ export async function loadSnapshot(
     });
     revision = page.revision;
     for (const record of page.records) {
-      const { value, createRevision, modRevision } = record;
+      const { modRevision } = record;
       const same = known && orderedMapGet(known, record.key.slice(prefix.length));
-      const stored = { key: record.key, value, createRevision, revision: modRevision };
+      const stored = { ...record, revision: modRevision };
       const entry = same?.revision === modRevision ? same : decodeEntry(options, stored);
       if (entry !== undefined) pairs.push([entry.key, entry]);
     }
@@ -57,8 +69,8 @@ export async function loadSnapshot(
 }
 
 /**
- * The entry of a stored value. Undefined, and logged, for one that is not an object: one damaged
- * record must not take the others with it.
+ * The entry of a stored value. Undefined, told of and logged, for one that cannot be read: one
+ * damaged record must not take the others with it.
  */
 export function decodeEntry(
   options: LoaderOptions,
@@ -68,10 +80,15 @@ export function decodeEntry(
     readonly createRevision: Revision;
     readonly revision: Revision;
     readonly hint?: unknown;
+    readonly unreadable?: string;
   },
 ): Entry | undefined {
-  const { value, createRevision, revision, hint } = record;
+  const { value, createRevision, revision, hint, unreadable } = record;
   const key = record.key.slice(options.prefix.length);
+  if (unreadable !== undefined) {
+    const problem = `data from the storage is not transformable revision=0: ${unreadable}`;
+    return lose(options, { key, storeKey: record.key, problem });
+  }
   try {
     if (hint instanceof EntryHint) {
       hint.entry = makeEntry({ key, stored: value, revision, createRevision, index: hint.index });
@@ -80,15 +97,22 @@ export function decodeEntry(
     const index = options.indexOf(JSON.parse(value.toString('utf8')) as ApiObject);
     return makeEntry({ key, stored: value, revision, createRevision, index });
   } catch (error) {
-    options.logger.error('a stored object cannot be read', {
-      key: record.key,
-      error: String(error),
-    });
-    return undefined;
+    const why = error instanceof Error ? error.message : String(error);
+    const problem = `object not decodable revision=${revision}: ${why}`;
+    return lose(options, { key, storeKey: record.key, problem });
   }
 }
 
-/** A write as the window takes it, or undefined when it changes nothing that can be seen. */
+function lose(options: LoaderOptions, found: UnreadableRecord): undefined {
+  const { storeKey, problem } = found;
+  options.logger.error('a stored object cannot be read', { key: storeKey, error: problem });
+  options.onUnreadable?.(found);
+}
+
+/**
+ * A write as the window takes it, or undefined when it changes nothing that can be seen. An object
+ * that cannot be read any more is not gone: what is known of it stays, for those who follow it.
+ */
 export function changeOf(
   options: LoaderOptions,
   event: StoreEvent,
@@ -97,7 +121,7 @@ export function changeOf(
   const key = event.key.slice(options.prefix.length);
   const previous = orderedMapGet(snapshot, key);
   const current = event.type === 'put' ? decodeEntry(options, event) : undefined;
-  if (previous === undefined && current === undefined) return undefined;
+  if (current === undefined && (previous === undefined || event.type === 'put')) return undefined;
   return { key, previous, current, revision: event.revision };
 }
 

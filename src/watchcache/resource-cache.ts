@@ -28,7 +28,7 @@ import { HistoricSnapshots } from './historic.ts';
 import { listSnapshot } from './list.ts';
 import { loadSnapshot } from './loader.ts';
 import { getPoint, type ListPlan, planList, type ReadPoint, watchRevision } from './read-point.ts';
-import { unservedBy } from './store-errors.ts';
+import { corruptList, corruptObject, unservedBy } from './store-errors.ts';
 import type { Watcher } from './watcher.ts';
 import type { CatchingUp, Initial } from './watcher-state.ts';
 import type { ChangeWindow, Snapshot } from './window.ts';
@@ -130,12 +130,18 @@ class StoreBackedCache implements ResourceCache {
   }
 
   get(key: string, resourceVersion: string | undefined): MaybePromise<Entry | undefined> {
-    return chain(this.#reach(getPoint(resourceVersion)), () => this.peek(key));
+    return chain(this.#reach(getPoint(resourceVersion)), () => {
+      const { unreadable } = this.#follower;
+      const lost = unreadable.size === 0 ? undefined : unreadable.get(key);
+      if (lost !== undefined) throw corruptObject(lost);
+      return this.peek(key);
+    });
   }
 
   list(request: ListRequest): MaybePromise<ListResult> {
     const plan = planList(request, this.#options.tokenVersion);
     return chain(this.#reach(plan.point), () => {
+      this.#refuseUnreadable(request);
       if (plan.point.type !== 'exact') {
         const revision = this.#follower.progress();
         return this.#answer({ plan, snapshot: this.#window().current, revision }, request);
@@ -170,6 +176,19 @@ class StoreBackedCache implements ResourceCache {
     this.#follower.close();
     this.#dispatcher?.endAll({ type: 'shutdown' });
     this.#listeners.clear();
+  }
+
+  /** A list without what cannot be read would say that it is not there. */
+  #refuseUnreadable({ namespace, name }: Pick<ListRequest, 'namespace' | 'name'>): void {
+    const { unreadable } = this.#follower;
+    if (unreadable.size === 0) return;
+    const { namespaced, groupResource } = this.#options;
+    const found = [...unreadable.values()].filter(({ key }) => {
+      const slash = namespaced ? key.indexOf('/') : -1;
+      const isThere = namespace === '' || !namespaced || key.slice(0, slash) === namespace;
+      return isThere && (name === undefined || key.slice(slash + 1) === name);
+    });
+    if (found.length > 0) throw corruptList(groupResource, found);
   }
 
   #window(): ChangeWindow {
@@ -301,6 +320,7 @@ class StoreBackedCache implements ResourceCache {
     else if (revision > 0) await this.#await(revision, resourceVersion);
     const window = this.#window();
     const position = window.end;
+    if (sendInitialEvents !== false) this.#refuseUnreadable(spec);
     if (sendInitialEvents === false) return { type: 'catchingUp', position };
     if (sendInitialEvents === true && spec.allowBookmarks) {
       watcher.initialEnd = this.#follower.progress();

@@ -1,5 +1,7 @@
 import { StatusError, serviceUnavailable } from '../meta/status.ts';
+import type { GroupResource } from '../meta/types.ts';
 import type { StoreError } from '../storage/contract.ts';
+import type { UnreadableRecord } from './loader.ts';
 
 /**
  * The answer to a request whose store does not serve, whether it read or wrote. What a service
@@ -20,4 +22,56 @@ export function unservedBy(error: StoreError): StatusError {
     default:
       return serviceUnavailable('the store is unavailable');
   }
+}
+
+/** An object stands in the store and cannot be read (STORE-3, DEL-6). */
+export class CorruptObjectError extends StatusError {}
+
+type Corrupt = Pick<UnreadableRecord, 'storeKey' | 'problem'>;
+
+/** Upstream's words, by which its clients tell such errors; 7 is its number for them. */
+function corruptText({ storeKey, problem }: Corrupt): string {
+  return `StorageError: corrupt object, Code: 7, Key: ${storeKey}, ResourceVersion: 0, AdditionalErrorMsg: ${problem}`;
+}
+
+/** The answer to whoever reads, or would change, an object that cannot be read. */
+export function corruptObject(found: Corrupt): CorruptObjectError {
+  const message = corruptText(found);
+  return new CorruptObjectError({
+    code: 500,
+    reason: 'InternalError',
+    message: `Internal error occurred: ${message}`,
+    details: { causes: [{ message }] },
+  });
+}
+
+/** Objects told of in one answer. */
+const toldMax = 100;
+
+/** The answer to whoever lists or watches what holds objects that cannot be read. */
+export function corruptList(
+  { group, resource }: GroupResource,
+  found: readonly Corrupt[],
+): CorruptObjectError {
+  const causes = found.slice(0, toldMax).map((one) => ({
+    reason: 'UnexpectedServerResponse',
+    message: corruptText(one),
+    field: one.storeKey,
+  }));
+  const tooMany = {
+    reason: 'FieldValueTooMany',
+    message: 'too many errors, the list is truncated',
+  };
+  const name = group === '' ? resource : `${resource}.${group}`;
+  return new CorruptObjectError({
+    code: 500,
+    reason: 'StorageReadError',
+    message: `failed to read one or more ${name} from the storage`,
+    details: {
+      ...(group === '' ? {} : { group }),
+      kind: resource,
+      name: 'list',
+      causes: found.length < toldMax ? causes : [...causes, tooMany],
+    },
+  });
 }

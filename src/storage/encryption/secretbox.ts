@@ -30,7 +30,8 @@ export function openBox(
   if (box.length < tagBytes) return undefined;
   const sealed = box.subarray(tagBytes);
   const { authenticator, stream } = streamOf(key, nonce, sealed.length);
-  if (!timingSafeEqual(poly1305(sealed, authenticator), box.subarray(0, tagBytes))) return undefined;
+  if (!timingSafeEqual(poly1305(sealed, authenticator), box.subarray(0, tagBytes)))
+    return undefined;
   const text = Buffer.alloc(sealed.length);
   for (let at = 0; at < sealed.length; at += 1) {
     text[at] = (sealed[at] as number) ^ (stream[at] as number);
@@ -74,32 +75,38 @@ function stateOf(key: Buffer, input: Buffer): Uint32Array {
   return state;
 }
 
-/** Columns, then rows: where each quarter of a double round finds its four words. */
-const quarters: readonly (readonly [number, number, number, number])[] = [
-  [0, 4, 8, 12],
-  [5, 9, 13, 1],
-  [10, 14, 2, 6],
-  [15, 3, 7, 11],
-  [0, 1, 2, 3],
-  [5, 6, 7, 4],
-  [10, 11, 8, 9],
-  [15, 12, 13, 14],
-];
-
-function rounds(input: Uint32Array): Uint32Array {
-  const x = Uint32Array.from(input);
-  const mix = (target: number, sum: number, by: number): void => {
-    x[target] = (x[target] as number) ^ ((sum << by) | (sum >>> (32 - by)));
-  };
+/** Ten double rounds: the columns, then the rows. */
+function rounds(input: Uint32Array): Int32Array {
+  const x = Int32Array.from(input);
   for (let round = 0; round < 10; round += 1) {
-    for (const [a, b, c, d] of quarters) {
-      mix(b, ((x[a] as number) + (x[d] as number)) >>> 0, 7);
-      mix(c, ((x[b] as number) + (x[a] as number)) >>> 0, 9);
-      mix(d, ((x[c] as number) + (x[b] as number)) >>> 0, 13);
-      mix(a, ((x[d] as number) + (x[c] as number)) >>> 0, 18);
-    }
+    quarter(x, 0, 4, 8, 12);
+    quarter(x, 5, 9, 13, 1);
+    quarter(x, 10, 14, 2, 6);
+    quarter(x, 15, 3, 7, 11);
+    quarter(x, 0, 1, 2, 3);
+    quarter(x, 5, 6, 7, 4);
+    quarter(x, 10, 11, 8, 9);
+    quarter(x, 15, 12, 13, 14);
   }
   return x;
+}
+
+/** Mixes the words at four places; by place rather than by object, as it runs eighty times a block. */
+function quarter(x: Int32Array, a: number, b: number, c: number, d: number): void {
+  let one = x[a] as number;
+  let four = x[d] as number;
+  let sum = (one + four) | 0;
+  const two = (x[b] as number) ^ ((sum << 7) | (sum >>> 25));
+  sum = (two + one) | 0;
+  const three = (x[c] as number) ^ ((sum << 9) | (sum >>> 23));
+  sum = (three + two) | 0;
+  four ^= (sum << 13) | (sum >>> 19);
+  sum = (four + three) | 0;
+  one ^= (sum << 18) | (sum >>> 14);
+  x[a] = one;
+  x[b] = two;
+  x[c] = three;
+  x[d] = four;
 }
 
 /** The words of the mixed state that are taken for the subkey. */
@@ -109,7 +116,7 @@ function hSalsa20(key: Buffer, input: Buffer): Buffer {
   const mixed = rounds(stateOf(key, input));
   const subkey = Buffer.alloc(keyBytes);
   subkeyWords.forEach((word, index) => {
-    subkey.writeUInt32LE(mixed[word] as number, index * 4);
+    subkey.writeInt32LE(mixed[word] as number, index * 4);
   });
   return subkey;
 }
@@ -127,48 +134,51 @@ export function poly1305(text: Buffer, key: Buffer): Buffer {
   const clamped = Buffer.from(key.subarray(0, 16));
   for (const at of [3, 7, 11, 15]) clamped[at] = (clamped[at] as number) & 15;
   for (const at of [4, 8, 12]) clamped[at] = (clamped[at] as number) & 252;
-  const r = limbsOf(clamped, 0);
+  const r = new Float64Array(limbs);
+  toLimbs(clamped, { above: 0, into: r });
   const sum = new Float64Array(limbs);
+  const product = new Float64Array(limbs);
+  const added = new Float64Array(limbs);
   const block = Buffer.alloc(16);
   for (let at = 0; at < text.length; at += 16) {
     const length = Math.min(16, text.length - at);
     block.fill(0);
     text.copy(block, 0, at, at + length);
     if (length < 16) block[length] = 1;
-    const added = limbsOf(block, length < 16 ? 0 : 1);
+    toLimbs(block, { above: length < 16 ? 0 : 1, into: added });
     for (let index = 0; index < limbs; index += 1) {
       sum[index] = (sum[index] as number) + (added[index] as number);
     }
-    multiply(sum, r);
+    multiply(sum, r, product);
   }
   return tagOf(sum, key.subarray(16, 32));
 }
 
 /** 16 bytes, little end first, and one bit above them. */
-function limbsOf(bytes: Buffer, above: 0 | 1): Float64Array {
-  const found = new Float64Array(limbs);
+function toLimbs(bytes: Buffer, at: { readonly above: 0 | 1; readonly into: Float64Array }): void {
   for (let index = 0; index < limbs; index += 1) {
     const bit = index * limbBits;
-    const at = bit >> 3;
-    const low = bytes[at] ?? 0;
-    const middle = bytes[at + 1] ?? (at + 1 === 16 ? above : 0);
-    const high = bytes[at + 2] ?? (at + 2 === 16 ? above : 0);
-    found[index] = ((low | (middle << 8) | (high << 16)) >> (bit & 7)) & limbMask;
+    const first = bit >> 3;
+    const low = bytes[first] as number;
+    const middle = first + 1 < 16 ? (bytes[first + 1] as number) : at.above;
+    const high = first + 2 < 16 ? (bytes[first + 2] as number) : first + 2 === 16 ? at.above : 0;
+    at.into[index] = ((low | (middle << 8) | (high << 16)) >> (bit & 7)) & limbMask;
   }
-  return found;
 }
 
-function multiply(sum: Float64Array, r: Float64Array): void {
-  const product = new Float64Array(limbs);
+/** `sum` becomes its product with `r`; `product` is room to work in. */
+function multiply(sum: Float64Array, r: Float64Array, product: Float64Array): void {
   for (let index = 0; index < limbs; index += 1) {
     let total = 0;
-    for (let other = 0; other < limbs; other += 1) {
-      // 2^130 is 5: what would stand above the highest limb comes in again below.
-      const factor =
-        other <= index ? (r[index - other] as number) : 5 * (r[index + limbs - other] as number);
-      total += (sum[other] as number) * factor;
+    for (let other = 0; other <= index; other += 1) {
+      total += (sum[other] as number) * (r[index - other] as number);
     }
-    product[index] = total;
+    // 2^130 is 5: what would stand above the highest limb comes in again below.
+    let above = 0;
+    for (let other = index + 1; other < limbs; other += 1) {
+      above += (sum[other] as number) * (r[index + limbs - other] as number);
+    }
+    product[index] = total + 5 * above;
   }
   carry(product);
   sum.set(product);

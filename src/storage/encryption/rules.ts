@@ -1,0 +1,42 @@
+import { type EncryptionRule, groupResourceOf } from './configuration.ts';
+import { identity, providerTransformer } from './providers.ts';
+import {
+  type Observed,
+  type Prefixed,
+  prefixTransformer,
+  type Transformer,
+} from './transformer.ts';
+
+/** The transformer of a resource, named as `secrets` or `deployments.apps`. */
+export type ChooseTransformer = (resource: string) => Transformer;
+
+/**
+ * The transformers of a configuration: a resource's own rule, else that of its group, else that for
+ * all, else none. `observed` gives who is told of a resource's transformations.
+ */
+export function chooseTransformers(
+  rules: readonly EncryptionRule[],
+  observed: (resource: string) => Observed,
+): ChooseTransformer {
+  const lists = new Map<string, Prefixed[]>();
+  for (const { resources, providers } of rules) {
+    const made = providers.map(providerTransformer);
+    for (const one of resources) lists.set(one, [...(lists.get(one) ?? []), ...made]);
+  }
+  const known = new Map<string, Transformer>();
+  return (resource) => {
+    const found = known.get(resource);
+    if (found !== undefined) return found;
+    const ofGroup = `*.${groupResourceOf(resource).group}`;
+    const list = lists.get(resource) ?? lists.get(ofGroup) ?? lists.get('*.*');
+    const made =
+      list === undefined
+        ? identity
+        : prefixTransformer(list, {
+            noMatch: 'no matching prefix found',
+            observed: observed(resource),
+          });
+    known.set(resource, made);
+    return made;
+  };
+}
