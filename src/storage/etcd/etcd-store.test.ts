@@ -1,5 +1,8 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../base/clock.ts';
+import { FakeClock, systemClock } from '../../base/clock.ts';
 import { collect, storeSuite } from '../suite.ts';
 import { type EtcdStoreOptions, openEtcdStore } from './etcd-store.ts';
 import { methods } from './protocol.ts';
@@ -106,6 +109,57 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await store.close();
   });
 
+  test('a watch goes on where it broke off, and ends when that was compacted', async () => {
+    const clock = new FakeClock();
+    const store = await open('/broken', { clock });
+    const [going, ending] = await Promise.all(
+      ['/registry/a/', '/registry/'].map(async (prefix) =>
+        collect(store, { prefix, after: await store.currentRevision() }),
+      ),
+    );
+    const restart = async () => {
+      await etcd.kill();
+      await etcd.start();
+      return open('/broken');
+    };
+    const value = bytes('v');
+    // Until the clock moves, the store does not look for etcd again.
+    const other = await restart();
+    await other.put({ key: '/registry/a/1', value, expect: 0 });
+    const revision = await other.currentRevision();
+    expect(going?.events()).toEqual([]);
+    await moved(clock, () => (going?.watch.progress ?? 0) >= revision);
+    expect(going?.events().map(({ key }) => key)).toEqual(['/registry/a/1']);
+    await other.close();
+
+    const another = await restart();
+    await another.put({ key: '/registry/a/2', value, expect: 0 });
+    await another.put({ key: '/registry/a/3', value, expect: 0 });
+    await another.compact(await another.currentRevision());
+    await moved(clock, () => ending?.ended() !== undefined);
+    expect(ending?.ended()).toMatchObject({ code: 'compacted' });
+    const after = await another.currentRevision();
+    const fresh = await collect(store, { prefix: '/registry/', after });
+    await another.put({ key: '/registry/a/4', value, expect: 0 });
+    await fresh.watch.reached(after + 1);
+    expect(fresh.events().map(({ key }) => key)).toEqual(['/registry/a/4']);
+    await Promise.all([store.close(), another.close()]);
+  });
+
+  test('a copy is etcd’s own snapshot', async () => {
+    const store = await open('/copied');
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-copy-'));
+    try {
+      await store.backup(join(directory, 'copy'));
+      // A database of bbolt says so in its first page.
+      expect(readFileSync(join(directory, 'copy')).readUInt32LE(16)).toBe(0xed0cdaed);
+      expect(statSync(join(directory, 'copy')).mode & 0o077).toBe(0);
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+      await store.close();
+    }
+  });
+
   test('what etcd will not take is refused in its own words', async () => {
     const store = await open('/large');
     const put = (size: number) =>
@@ -117,3 +171,15 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
     await store.close();
   });
 });
+
+const pause = () => new Promise<void>((resolve) => systemClock.after(10, resolve));
+
+/** Moves a clock on until something holds, or a while has passed. */
+async function moved(clock: FakeClock, holds: () => boolean): Promise<void> {
+  for (let step = 0; step < 500; step++) {
+    if (holds()) return;
+    clock.advance(100);
+    await pause();
+  }
+  throw new Error('it did not come to hold');
+}
