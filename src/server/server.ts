@@ -41,7 +41,7 @@ export interface RunningServer {
 
 /**
  * Starts a control plane: opens the store, makes certificates when none are given, wires the gates
- * and endpoints, listens, then runs what belongs after the start. Rejects with a clear error when
+ * and endpoints, begins what belongs after the start, and listens. Rejects with a clear error when
  * the store is locked or damaged, a file cannot be read, or the port is taken.
  */
 export async function startServer(config: ServerConfig): Promise<RunningServer> {
@@ -89,6 +89,9 @@ async function start(
   const judges = await createGates({ config, dialect, api, registry, authorization }).catch(giveUp);
   const gates = { ...judges, audit };
   metrics.countInFlight(() => gates.flowControl.inFlight);
+  const checks = storage.shared?.checks;
+  const hooks = runStartHooks({ api, dialect, clock: config.clock, health, checks });
+  await hooks.headStart;
   const server = await listen(config, tls, (exchange) => {
     void serve(exchange, gates, api.endpoints);
   }).catch((error: unknown) => {
@@ -96,7 +99,6 @@ async function start(
     return giveUp(error);
   });
   const url = urlOf(config, server);
-  const hooks = runStartHooks({ api, dialect, health, checks: storage.shared?.checks });
   const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
   const around = { config, dialect, api, caPem, port: server.address.port };

@@ -1,13 +1,22 @@
+import type { Clock } from '../base/clock.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
 import { createSystemNamespaces, createSystemPriorities } from './bootstrap.ts';
 import type { Health } from './health.ts';
 import type { StoreChecks } from './store-check.ts';
 
+/**
+ * How long the hooks have before the port opens. Who keeps asking whether a server is ready takes
+ * from it, with every handshake, what it needs to become so; one that is slow is to say why.
+ */
+const headStartMs = 500;
+
 /** Runs what belongs after the start, each hook with a health check of upstream's name (HEALTH-2). */
 export interface StartHooks {
   /** All hooks have succeeded. */
   readonly done: Promise<void>;
+  /** Resolves when the hooks have ended, well or not, or have had their head start. */
+  readonly headStart: Promise<void>;
   /** From here on readyz fails, so that no new traffic comes (HEALTH-3). */
   beginShutdown(): void;
 }
@@ -15,11 +24,12 @@ export interface StartHooks {
 export function runStartHooks(options: {
   readonly api: Api;
   readonly dialect: Dialect;
+  readonly clock: Clock;
   readonly health: Health;
   /** How a store that is elsewhere is asked; the store itself when absent. */
   readonly checks: StoreChecks | undefined;
 }): StartHooks {
-  const { api, dialect, health, checks } = options;
+  const { api, dialect, clock, health, checks } = options;
   const { registry } = api;
   const snapshot = () => api.catalogue.snapshot();
   const own = [{ suffix: '', run: () => registry.store.ping() }];
@@ -51,12 +61,25 @@ export function runStartHooks(options: {
       if (shuttingDown) throw new Error('process is shutting down');
     },
   });
+  const done = Promise.all(pending).then(() => {});
   return {
-    done: Promise.all(pending).then(() => {}),
+    done,
+    headStart: settled(done, clock),
     beginShutdown: () => {
       shuttingDown = true;
     },
   };
+}
+
+function settled(done: Promise<void>, clock: Clock): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = clock.after(headStartMs, resolve);
+    const end = () => {
+      timer.stop();
+      resolve();
+    };
+    done.then(end, end);
+  });
 }
 
 /** Runs the work at the first call; later ones get the same promise. */
