@@ -266,4 +266,24 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await server.stop();
     await second.dispose();
   });
+
+  test('STORE-2: all servers are among the endpoints of their own Service', async () => {
+    const config = {
+      ...onEtcd(etcd),
+      controllers: ['default-service-controller'],
+      leaderElection: quickElection,
+    };
+    const one = await startTestServer({ ...config, advertiseAddress: '192.0.2.1' });
+    const other = await startTestServer({ ...config, advertiseAddress: '192.0.2.2' });
+    const listed = async () => {
+      const { body } = await other.get('/api/v1/namespaces/default/endpoints/svc');
+      return body.subsets?.[0].addresses.map(({ ip }: { ip: string }) => ip).join();
+    };
+    await eventually(async () => (await listed()) === '192.0.2.1,192.0.2.2');
+    const slices = '/apis/discovery.svc.io/v1/namespaces/default/endpointslices/svc';
+    await eventually(async () => (await other.get(slices)).body.endpoints?.length === 2);
+    await one.stop();
+    await eventually(async () => (await listed()) === '192.0.2.2');
+    await other.stop();
+  });
 });

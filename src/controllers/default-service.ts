@@ -19,6 +19,13 @@ export interface ServerPlace {
   readonly port: number;
   /** An address others reach the server at; absent when there is none but loopback. */
   readonly ip?: string;
+  /** Other servers of the same objects, which are reached at the same port. */
+  readonly peers?: ServerPeers;
+}
+
+export interface ServerPeers {
+  addresses(): Promise<readonly string[]>;
+  follow(changed: () => void): { close(): void };
 }
 
 interface KeptObject {
@@ -46,11 +53,13 @@ export function startDefaultService(options: {
   readonly clock: Clock;
   readonly logger: Logger;
 }): { close(): Promise<void> } {
-  const { caches, inside, clock, logger } = options;
-  const objects = new Map(keptObjects(options).map((one) => [one.def.resource, one]));
+  const { caches, inside, clock, logger, place } = options;
+  const { peers } = place;
+  const objects = new Map(keptObjects(options, []).map((one) => [one.def.resource, one]));
   const name = options.dialect.productName;
   const run = async (resource: string): Promise<void> => {
-    const wanted = objects.get(resource);
+    const kept = keptObjects(options, (await peers?.addresses()) ?? []);
+    const wanted = kept.find(({ def }) => def.resource === resource);
     if (wanted === undefined) return;
     const { def, object } = wanted;
     const at = { def, namespace, name };
@@ -67,16 +76,25 @@ export function startDefaultService(options: {
       if (index?.name === name && index.namespace === namespace) queue.add(resource);
     }),
   );
-  for (const resource of objects.keys()) queue.add(resource);
+  const addAll = () => {
+    for (const resource of objects.keys()) queue.add(resource);
+  };
+  addAll();
+  const following = peers?.follow(addAll);
   return {
     async close() {
+      following?.close();
       for (const subscription of subscriptions) subscription.close();
       await queue.close();
     },
   };
 }
 
-function keptObjects(options: Parameters<typeof startDefaultService>[0]): readonly KeptObject[] {
+/** @param others addresses of servers besides this one; this one's may be among them */
+function keptObjects(
+  options: Parameters<typeof startDefaultService>[0],
+  others: readonly string[],
+): readonly KeptObject[] {
   const { defs, dialect, place } = options;
   const name = dialect.productName;
   const port = { name: 'https', port: place.port, protocol: 'TCP' };
@@ -98,6 +116,9 @@ function keptObjects(options: Parameters<typeof startDefaultService>[0]): readon
   };
   const { ip } = place;
   if (ip === undefined) return [service];
+  const isV6 = ip.includes(':');
+  const ofFamily = others.filter((other) => other.includes(':') === isV6);
+  const ips = [...new Set([ip, ...ofFamily])].sort();
   const endpoints = {
     def: defs.endpoints,
     kept: ['subsets'],
@@ -109,7 +130,7 @@ function keptObjects(options: Parameters<typeof startDefaultService>[0]): readon
         namespace,
         labels: { [dialect.label('skip-mirror', 'endpointslice')]: 'true' },
       },
-      subsets: [{ addresses: [{ ip }], ports: [port] }],
+      subsets: [{ addresses: ips.map((one) => ({ ip: one })), ports: [port] }],
     },
   };
   const slice = {
@@ -119,8 +140,8 @@ function keptObjects(options: Parameters<typeof startDefaultService>[0]): readon
       apiVersion: `${defs.endpointSlices.group}/v1`,
       kind: 'EndpointSlice',
       metadata: { name, namespace, labels: { [dialect.label('service-name')]: name } },
-      addressType: ip.includes(':') ? 'IPv6' : 'IPv4',
-      endpoints: [{ addresses: [ip], conditions: { ready: true } }],
+      addressType: isV6 ? 'IPv6' : 'IPv4',
+      endpoints: ips.map((one) => ({ addresses: [one], conditions: { ready: true } })),
       ports: [port],
     },
   };

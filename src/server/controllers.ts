@@ -1,5 +1,6 @@
 import { startApiServices } from '../controllers/api-services.ts';
 import { startClusterRoleAggregation } from '../controllers/cluster-role-aggregation.ts';
+import type { ServerPeers } from '../controllers/default-service.ts';
 import { startEventExpiry } from '../controllers/event-expiry.ts';
 import { startGarbageCollector } from '../controllers/garbage-collector.ts';
 import { createInside } from '../controllers/inside.ts';
@@ -112,6 +113,8 @@ export function startControllers(options: {
   readonly caPem: string | undefined;
   /** The port that the server listens on. */
   readonly port: number;
+  /** Other servers on the same store. */
+  readonly peers?: ServerPeers | undefined;
 }): { close(): Promise<void> } {
   const { config, api } = options;
   const { clock, logger } = config;

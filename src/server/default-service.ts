@@ -1,5 +1,5 @@
 import { networkInterfaces } from 'node:os';
-import { startDefaultService } from '../controllers/default-service.ts';
+import { type ServerPeers, startDefaultService } from '../controllers/default-service.ts';
 import { createInside } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
 import { defaultServiceRanges, readServiceRanges } from '../kinds/core/service/ranges.ts';
@@ -14,8 +14,10 @@ export function startOwnService(options: {
   readonly api: Api;
   /** The port that the server listens on. */
   readonly port: number;
+  /** Other servers on the same store. */
+  readonly peers?: ServerPeers | undefined;
 }): { close(): Promise<void> } | undefined {
-  const { config, dialect, api, port } = options;
+  const { config, dialect, api, port, peers } = options;
   const { registry, catalogue } = api;
   const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
   if (config.listen.tls === 'plaintext' || 'error' in ranges) return undefined;
@@ -33,7 +35,12 @@ export function startOwnService(options: {
       endpointSlices: def(dialect.group('discovery'), 'endpointslices'),
     },
     dialect,
-    place: { clusterIp: addressOf(0), port, ...(ip === undefined ? {} : { ip }) },
+    place: {
+      clusterIp: addressOf(0),
+      port,
+      ...(ip === undefined ? {} : { ip }),
+      ...(peers === undefined ? {} : { peers }),
+    },
     caches: registry.caches,
     inside: createInside({
       registry,
@@ -43,6 +50,13 @@ export function startOwnService(options: {
     clock: config.clock,
     logger: config.logger,
   });
+}
+
+/** Where others reach this server, if it is to be in its own Service's endpoints. */
+export function ownAddress(config: ServerConfig): string | undefined {
+  const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
+  if (config.listen.tls === 'plaintext' || 'error' in ranges) return undefined;
+  return reachableAddress(config, ranges.addresses[0].family);
 }
 
 /** What was advertised or is listened on, else any address of this machine but loopback's. */

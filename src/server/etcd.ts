@@ -13,11 +13,13 @@ import { type Route, routedStore } from '../storage/routed-store.ts';
 import { unservedBy } from '../watchcache/store-errors.ts';
 import type { EtcdSettings, ServerConfig } from './config.ts';
 import type { OpenedStore } from './opened-store.ts';
+import { createPresence, presenceMs } from './presence.ts';
 import { sharedReservations } from './shared-reservations.ts';
 import { boundedCheck, type StoreChecks } from './store-check.ts';
 
 /** How all keys of kinds begin. */
 const keyStart = '/registry';
+const presenceStart = `${keyStart}/masterleases/`;
 const reservationStart = `${keyStart}/reservations/`;
 /** How long etcd may take to be reached at the start, as upstream. */
 const startTimeoutMs = 20_000;
@@ -63,6 +65,7 @@ export async function openSharedStore(
       checks: checksOf(stores, { clock, settings }),
       claims: numberClaims(claims, clock),
       reservations: sharedReservations(main, reservationStart),
+      presence: createPresence({ store: main, prefix: presenceStart, clock, logger }),
     },
     async close() {
       await claims.close();
@@ -129,6 +132,7 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
   const { clock, logger, eventTtlMs, limits } = config;
   const { servers, caFile, certFile, keyFile, leaseReuseMs } = settings;
   const events = { prefix: `${keyStart}/events/`, ttlMs: eventTtlMs, leaseReuseMs };
+  const present = { prefix: presenceStart, ttlMs: presenceMs, leaseReuseMs };
   const reserved = { prefix: reservationStart, ttlMs: reservationMs, leaseReuseMs };
   return openEtcdStore({
     connection: {
@@ -140,7 +144,7 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
     clock,
     logger,
     keys: { ours: keyStart, theirs: settings.prefix },
-    expiring: eventTtlMs > 0 ? [events, reserved] : [reserved],
+    expiring: [present, reserved, ...(eventTtlMs > 0 ? [events] : [])],
     callTimeoutMs: Math.min(limits.requestTimeoutMs, callTimeoutMaxMs),
     startTimeoutMs,
   });

@@ -1,21 +1,43 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { LeaderElectionSettings } from './config.ts';
+import { controllerSelection } from './controller-selection.ts';
 import { startControllers } from './controllers.ts';
+import { ownAddress } from './default-service.ts';
+import type { Presence } from './presence.ts';
 
-type Around = Parameters<typeof startControllers>[0];
+type Around = Omit<Parameters<typeof startControllers>[0], 'peers'> & {
+  /** Where servers on one store tell of themselves. */
+  readonly presence: Presence | undefined;
+};
 
-/** Starts the controllers: in the one server that leads, where there are several (STORE-2). */
+/**
+ * Starts the controllers: in the one server that leads, where there are several (STORE-2). Each of
+ * them is among the endpoints of their own Service as long as it runs.
+ */
 export async function startLedControllers(around: Around): Promise<{ close(): Promise<void> }> {
-  const settings = around.config.leaderElection;
-  return settings === undefined ? startControllers(around) : elect(around, settings);
+  const { config, presence } = around;
+  const settings = config.leaderElection;
+  const isListed = controllerSelection(config.controllers ?? ['*'])('default-service-controller');
+  const address = isListed ? ownAddress(config) : undefined;
+  const announced = address === undefined ? undefined : presence?.announce(address);
+  const led =
+    settings === undefined
+      ? startControllers({ ...around, peers: presence })
+      : await elect(around, settings);
+  return {
+    async close() {
+      await announced?.close();
+      await led.close();
+    },
+  };
 }
 
 async function elect(
   around: Around,
   settings: LeaderElectionSettings,
 ): Promise<{ close(): Promise<void> }> {
-  const { config, dialect, api } = around;
+  const { config, dialect, api, presence } = around;
   const { startLeaderElection } = await import('../controllers/leader-election.ts');
   const leases = api.catalogue.snapshot().builtin(dialect.group('coordination'), 'leases');
   if (leases === undefined) throw new Error('the catalogue has no leases');
@@ -27,6 +49,6 @@ async function elect(
     logger: config.logger,
     namespace: settings.namespace ?? dialect.systemNamespace('system'),
     identity: `${hostname()}_${randomUUID()}`,
-    lead: () => startControllers(around),
+    lead: () => startControllers({ ...around, peers: presence }),
   });
 }

@@ -2,6 +2,7 @@ import type { SharedReservations } from '../admission/quota-ledger.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import type { Compactor } from '../storage/compactor.ts';
 import type { Store } from '../storage/contract.ts';
+import type { Presence } from './presence.ts';
 import type { StoreChecks } from './store-check.ts';
 
 /** The store of a server, and what goes with it. */
@@ -23,4 +24,6 @@ export interface SharedStore {
   readonly claims: NumberClaims;
   /** What the servers charge quotas for. */
   readonly reservations: SharedReservations;
+  /** Which servers there are. */
+  readonly presence: Presence;
 }
