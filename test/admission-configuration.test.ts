@@ -7,6 +7,8 @@ import { readOptions } from '../src/server/options.ts';
 import { auditFolder, named } from './audit-run.ts';
 import {
   type ConfigChange,
+  configMap,
+  eventually,
   freshNamespace,
   type Loose,
   startTestServer,
@@ -415,7 +417,7 @@ describe('ResourceQuota', () => {
 });
 
 describe('pods', () => {
-  test('ADM-1: PodNodeSelector takes the cluster’s selector, and what a namespace may select', async () => {
+  test('ADM-1: PodNodeSelector takes the cluster’s selector, and what is allowed', async () => {
     const text = JSON.stringify({
       podNodeSelectorPluginConfig: {
         clusterDefaultNodeSelector: 'zone=a',
@@ -438,7 +440,7 @@ describe('pods', () => {
     );
   });
 
-  test('ADM-1: PodTolerationRestriction takes the cluster’s lists where a namespace has none', async () => {
+  test('ADM-1: PodTolerationRestriction takes the cluster’s lists if there are none', async () => {
     const toleration = { key: 'team', operator: 'Equal', value: 'a' };
     const file = configFile([
       {
@@ -466,6 +468,83 @@ describe('pods', () => {
     const metadata = { annotations: own };
     await server.patch('/api/v1/namespaces/default', { metadata }, 'merge');
     expect((await server.post(pods, pod('c', other))).status).toBe(201);
+  });
+});
+
+describe('webhooks', () => {
+  test('ADM-1: each plugin tells webhooks who the server is, by the host it calls', async () => {
+    const service = await startWebhookService();
+    undo.push(() => service.stop());
+    const host = new URL(service.url).host;
+    const users = (token: string) =>
+      service.file(
+        `users-${token}`,
+        JSON.stringify({
+          apiVersion: 'v1',
+          kind: 'Config',
+          users: [
+            { name: host, user: { token } },
+            { name: '*', user: { token: 'anybody' } },
+          ],
+        }),
+      );
+    const plugin = (name: string, kubeConfigFile: string) => ({
+      name,
+      configuration: {
+        apiVersion: 'apiserver.config.svc.io/v1',
+        kind: 'WebhookAdmissionConfiguration',
+        kubeConfigFile,
+      },
+    });
+    const file = configFile([
+      plugin('MutatingAdmissionWebhook', users('mutating')),
+      plugin('ValidatingAdmissionWebhook', users('validating')),
+    ]);
+    const server = await serverOf({ configFile: file });
+    service.answer = ({ body }) => ({
+      apiVersion: 'admission.svc.io/v1',
+      kind: 'AdmissionReview',
+      response: { uid: body.request.uid, allowed: true },
+    });
+    for (const kind of ['Mutating', 'Validating']) {
+      const group = '/apis/admissionregistration.svc.io/v1';
+      const made = await server.post(`${group}/${kind.toLowerCase()}webhookconfigurations`, {
+        apiVersion: 'admissionregistration.svc.io/v1',
+        kind: `${kind}WebhookConfiguration`,
+        metadata: { name: 'hooks' },
+        webhooks: [
+          {
+            name: 'hook.example.com',
+            admissionReviewVersions: ['v1'],
+            sideEffects: 'None',
+            clientConfig: {
+              url: `${service.url}/${kind}`,
+              caBundle: Buffer.from(service.caPem).toString('base64'),
+            },
+            rules: [
+              {
+                apiGroups: [''],
+                apiVersions: ['v1'],
+                operations: ['CREATE'],
+                resources: ['configmaps'],
+              },
+            ],
+          },
+        ],
+      });
+      expect(made.status).toBe(201);
+    }
+    let count = 0;
+    await eventually(async () => {
+      count += 1;
+      await server.post('/api/v1/namespaces/default/configmaps', configMap(`m${count}`));
+      return service.received.length >= 2;
+    }, 'calls of both webhooks');
+    const told = new Map(
+      service.received.map(({ path, headers }) => [path.split('?')[0], headers.authorization]),
+    );
+    expect(told.get('/Mutating')).toBe('Bearer mutating');
+    expect(told.get('/Validating')).toBe('Bearer validating');
   });
 });
 

@@ -127,7 +127,7 @@ describe('webhook', () => {
 });
 
 describe('log', () => {
-  test('OPS-2: nothing is recorded of a request, not even its receipt, on a full disk', async () => {
+  test('OPS-2: on a full disk a request whose receipt must be recorded fails', async () => {
     const folder = folderOf(
       { rules: [{ level: 'Metadata', verbs: ['create'] }] },
       { path: '/dev/full', mode: 'blocking-strict' },
@@ -175,7 +175,7 @@ describe('log', () => {
     );
   });
 
-  test('OPS-2: in mode batch events are written behind the request, all of them at the end', async () => {
+  test('OPS-2: in mode batch events are written behind the request, or at the end', async () => {
     const batch = { bufferSize: 100, batchSizeMax: 50, waitMs: 60_000, throttle: undefined };
     const folder = folderOf(
       { rules: [{ level: 'Metadata', verbs: ['create'] }], omitStages: ['RequestReceived'] },
@@ -189,7 +189,7 @@ describe('log', () => {
     expect(names).toEqual(['b0', 'b1', 'b2', 'b3']);
   });
 
-  test('OPS-2: a log goes on where an earlier server ended, in a file put away in time', async () => {
+  test('OPS-2: a log goes on where an earlier server ended, and is put away', async () => {
     const size = { sizeMaxBytes: 4000 };
     const folder = folderOf({ rules: [{ level: 'Metadata' }] }, size);
     const ids: string[] = [];

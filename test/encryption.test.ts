@@ -110,7 +110,7 @@ describe('values in the store', () => {
     },
   );
 
-  test('STORE-3: keys rotate: the old ones are read, and a write that changes nothing takes the new', async () => {
+  test('STORE-3: keys rotate: old ones are read, and a write takes the new one', async () => {
     const [old, next] = [keyOf('old'), keyOf('new')];
     const first = await serverOf([
       { resources: ['secrets'], providers: [{ aesgcm: { keys: [old] } }] },
@@ -230,7 +230,7 @@ describe('what cannot be read', () => {
     );
   });
 
-  test('STORE-3: a file that is followed brings the missing key, and a wrong one changes nothing', async () => {
+  test('STORE-3: a file that is followed brings the missing key', async () => {
     const [lost, own] = [keyOf('lost'), keyOf('own')];
     const rule = (...keys: Loose[]) => [
       { resources: ['secrets'], providers: [{ aesgcm: { keys } }] },
@@ -352,7 +352,7 @@ describe('the configuration', () => {
   const identity = [{ identity: {} }];
   const keys = (...list: Loose[]) => [{ aescbc: { keys: list } }];
 
-  test('STORE-3: one that cannot be ends the start with one line that holds no secret', async () => {
+  test('STORE-3: a wrong one ends the start with one line without any secret', async () => {
     const short = randomBytes(10).toString('base64');
     const cases: readonly (readonly [Loose[] | string, string])[] = [
       [[], 'resources: Required value: at least one resources is required'],

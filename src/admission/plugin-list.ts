@@ -225,7 +225,11 @@ const plugins: readonly PluginEntry[] = [
     name: 'MutatingAdmissionWebhook',
     byDefault: 'on',
     connects: true,
-    load: async (tools) => (await import('./webhooks/plugin.ts')).mutatingWebhooks(tools),
+    load: async (tools) =>
+      (await import('./webhooks/plugin.ts')).mutatingWebhooks({
+        ...tools,
+        webhooks: tools.webhooksOf('mutating'),
+      }),
   },
   {
     name: 'ValidatingAdmissionPolicy',
@@ -237,7 +241,11 @@ const plugins: readonly PluginEntry[] = [
     name: 'ValidatingAdmissionWebhook',
     byDefault: 'on',
     connects: true,
-    load: async (tools) => (await import('./webhooks/plugin.ts')).validatingWebhooks(tools),
+    load: async (tools) =>
+      (await import('./webhooks/plugin.ts')).validatingWebhooks({
+        ...tools,
+        webhooks: tools.webhooksOf('validating'),
+      }),
   },
   {
     name: 'ResourceQuota',

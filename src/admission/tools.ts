@@ -94,6 +94,8 @@ export interface AdmissionTools {
   readonly metrics: MetricRegistry;
   /** Calls webhooks. */
   readonly webhooks: WebhookPort;
+  /** The same with the credentials that the configuration file gives a plugin. */
+  readonly webhooksOf: (plugin: 'mutating' | 'validating') => WebhookPort;
   /** Logs a failure that nobody is told of. */
   readonly log: (message: string, error: unknown) => void;
   /** For the few plugins that write; made after the plugins, so asked for when needed. */

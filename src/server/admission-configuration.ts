@@ -7,6 +7,7 @@ import {
 } from '../admission/configuration/plugins.ts';
 import { chosenPlugins } from '../admission/plugin-list.ts';
 import { dialectOf } from '../dialect.ts';
+import type { WebhookCredentials } from './admission-webhooks.ts';
 import type { ServerConfig } from './config.ts';
 import { createWebhook } from './webhook-client.ts';
 import { webhookOfKubeconfig } from './webhook-connection.ts';
@@ -17,6 +18,7 @@ const imagePolicyTimeoutMs = 30_000;
 /** What plugins are told, and what is to be let go of when the server ends. */
 export interface OpenConfigurations {
   readonly configurations: PluginConfigurations;
+  readonly webhookCredentials?: NonNullable<ServerConfig['admission']>['webhookCredentials'];
   close(): void;
 }
 
@@ -30,15 +32,27 @@ export async function openPluginConfigurations(config: ServerConfig): Promise<Op
   const file = admission.configFile;
   const texts = file === undefined ? new Map<string, string>() : await textsOf(file, config);
   const running = chosenPlugins(admission);
-  const { imagePolicy, ...configurations } = await readConfigurations(texts, { dialect, running });
-  if (imagePolicy === undefined) return { configurations, close: () => {} };
+  const read = await readConfigurations(texts, { dialect, running });
+  const { imagePolicy, mutatingWebhooks, validatingWebhooks, ...configurations } = read;
+  const credentials = {
+    ...(mutatingWebhooks === undefined ? {} : { mutating: await identities(mutatingWebhooks) }),
+    ...(validatingWebhooks === undefined
+      ? {}
+      : { validating: await identities(validatingWebhooks) }),
+  };
+  const opened = { configurations, webhookCredentials: credentials, close: () => {} };
+  if (imagePolicy === undefined) return opened;
   const { kubeConfigFile, retryBackoffMs: firstPauseMs, ...settings } = imagePolicy;
   const client = await webhookOfKubeconfig(kubeConfigFile);
   const webhook = createWebhook({ client, timeoutMs: imagePolicyTimeoutMs, clock, firstPauseMs });
-  return {
-    configurations: { ...configurations, imagePolicy: { ...settings, webhook } },
-    close: webhook.close,
-  };
+  const withWebhook = { ...configurations, imagePolicy: { ...settings, webhook } };
+  return { ...opened, configurations: withWebhook, close: webhook.close };
+}
+
+/** Loaded only when a file gives them. */
+async function identities(file: string): Promise<WebhookCredentials> {
+  const { readWebhookCredentials } = await import('./webhook-credentials.ts');
+  return readWebhookCredentials(file);
 }
 
 /** Paths in the file are seen from where it is. */

@@ -15,6 +15,7 @@ import { apiVersionOf } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import type { AdmissionPort } from '../registry/contract.ts';
 import type { Registry } from '../registry/registry.ts';
+import type { WebhookCredentials } from './admission-webhooks.ts';
 import type { ServerConfig } from './config.ts';
 import { ruleEngineLoader } from './rule-engine.ts';
 
@@ -38,6 +39,7 @@ export function createAdmission(options: {
   const { admission = {} } = config;
   const { snapshot } = catalogue;
   const objects = createObjectReader({ dialect, caches, snapshot });
+  const reaching = { clock: config.clock, dialect, objects };
   const tools: AdmissionTools = {
     dialect,
     clock: config.clock,
@@ -60,7 +62,9 @@ export function createAdmission(options: {
     caches,
     authorize: (attributes) => authorization.decide(attributes),
     metrics: options.metrics,
-    webhooks: lazyWebhooks({ clock: config.clock, dialect, objects }),
+    webhooks: lazyWebhooks(reaching),
+    webhooksOf: (plugin) =>
+      lazyWebhooks({ ...reaching, credentials: admission.webhookCredentials?.[plugin] }),
     log: (message, error) => config.logger.warn(message, { error: String(error) }),
     defOfKind: (apiVersion, kind) => defOfKind(catalogue, apiVersion, kind),
     ledger: options.ledger,
@@ -79,13 +83,15 @@ function lazyWebhooks(parts: {
   readonly clock: Clock;
   readonly dialect: Dialect;
   readonly objects: ObjectReader;
+  readonly credentials?: WebhookCredentials | undefined;
 }): WebhookPort {
   const load = async (): Promise<WebhookPort> => {
     const [{ createAdmissionWebhooks }, { createServiceResolver }] = await Promise.all([
       import('./admission-webhooks.ts'),
       import('./service-address.ts'),
     ]);
-    return createAdmissionWebhooks({ clock: parts.clock, resolve: createServiceResolver(parts) });
+    const resolve = createServiceResolver(parts);
+    return createAdmissionWebhooks({ ...parts, resolve });
   };
   let loading: Promise<WebhookPort> | undefined;
   return {

@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { DialectName } from '../dialect.ts';
 import type { ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
+import type { WebhookCredentials } from './admission-webhooks.ts';
 import type { AuditSettings } from './audit-settings.ts';
 import type { FeatureGates } from './feature-gates.ts';
 import type { RuntimeConfig } from './runtime-config.ts';
@@ -145,6 +146,11 @@ export interface ServerConfig {
     readonly configFile?: string;
     /** What the file says; the start reads it. */
     readonly configurations?: PluginConfigurations;
+    /** Who this server is to webhooks, which the start reads too. */
+    readonly webhookCredentials?: {
+      readonly mutating?: WebhookCredentials;
+      readonly validating?: WebhookCredentials;
+    };
   };
   /** Items of `--controllers`; `['*']` when absent. */
   readonly controllers?: readonly string[];

@@ -48,8 +48,8 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
   const authorization = await readAuthorization(config, dialectOf(config.dialect));
   const authorizationModes = authorization.authorizers.map(({ type }) => type);
   const plugins = await openPlugins(config);
-  const { configurations } = plugins;
-  const admission = { ...config.admission, configurations };
+  const { configurations, webhookCredentials = {} } = plugins;
+  const admission = { ...config.admission, configurations, webhookCredentials };
   try {
     const running = await start({ ...config, authorizationModes, admission }, authorization);
     const stop = () => running.stop().finally(plugins.close);
@@ -101,8 +101,7 @@ async function start(
   const url = urlOf(config, server);
   const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
-  const presence = storage.shared?.presence;
-  const around = { config, dialect, api, caPem, port: server.address.port, presence };
+  const around = { config, dialect, api, caPem, port: server.address.port };
   const controllers = hooks.done.then(() => startLedControllers(around));
   let stopping: Promise<void> | undefined;
   const stop = async () => {

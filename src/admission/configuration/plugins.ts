@@ -23,14 +23,14 @@ export interface PluginConfigurations {
   readonly limitedResources?: readonly LimitedResource[];
   readonly tolerations?: ClusterTolerations;
   readonly nodeSelectors?: NodeSelectors;
-  /** Kubeconfigs with who this server is to webhooks. */
-  readonly mutatingWebhooks?: string;
-  readonly validatingWebhooks?: string;
 }
 
 /** The same as the file has it, before webhooks are connected. */
 export interface ReadConfigurations extends Omit<PluginConfigurations, 'imagePolicy'> {
   readonly imagePolicy?: ImagePolicySettings;
+  /** Kubeconfigs with who this server is to webhooks. */
+  readonly mutatingWebhooks?: string;
+  readonly validatingWebhooks?: string;
 }
 
 type Read = (text: string | undefined, dialect: Dialect) => Promise<ReadConfigurations>;
