@@ -3,7 +3,6 @@ import { configMapRule, registration } from './admission-service.ts';
 import { freshNamespace, type TestServer } from './harness.ts';
 
 export const policies = `/apis/${registration}/v1/validatingadmissionpolicies`;
-export const bindings = `/apis/${registration}/v1/validatingadmissionpolicybindings`;
 
 /** Policies about ConfigMaps of a namespace of their own, removed together. */
 export interface PolicyKit {
@@ -26,15 +25,26 @@ export interface PolicyKit {
 
 let made = 0;
 
+/** What policies of the two sorts are. */
+const sorts = {
+  Validating: { version: 'v1', spec: {}, binding: { validationActions: ['Deny'] } },
+  Mutating: { version: 'v1alpha1', spec: { reinvocationPolicy: 'Never' }, binding: {} },
+};
+
 /** Makes namespaces, and no policies yet. */
-export async function policyKit(server: TestServer): Promise<PolicyKit> {
+export async function policyKit(
+  server: TestServer,
+  sort: keyof typeof sorts = 'Validating',
+): Promise<PolicyKit> {
+  const { version, spec: ownSpec, binding: ownBinding } = sorts[sort];
+  const apiVersion = `${registration}/${version}`;
+  const plural = `/apis/${apiVersion}/${sort.toLowerCase()}admissionpolic`;
   const namespace = await freshNamespace(server);
   const params = await freshNamespace(server);
   const paths: string[] = [];
   const create = async (path: string, body: JsonObject) => {
     made += 1;
     const name = `p${made}`;
-    const apiVersion = `${registration}/v1`;
     const answer = await server.post(path, { apiVersion, ...body, metadata: { name } });
     if (answer.status !== 201) throw new Error(`policy: ${answer.status} ${answer.text}`);
     paths.unshift(`${path}/${name}`);
@@ -45,9 +55,10 @@ export async function policyKit(server: TestServer): Promise<PolicyKit> {
     params,
     maps: `/api/v1/namespaces/${namespace}/configmaps`,
     policy: (spec, match = {}) =>
-      create(policies, {
-        kind: 'ValidatingAdmissionPolicy',
+      create(`${plural}ies`, {
+        kind: `${sort}AdmissionPolicy`,
         spec: {
+          ...ownSpec,
           matchConstraints: {
             resourceRules: [configMapRule],
             namespaceSelector: { matchLabels: { 'svc.io/metadata.name': namespace } },
@@ -57,9 +68,9 @@ export async function policyKit(server: TestServer): Promise<PolicyKit> {
         },
       }),
     binding: (spec) =>
-      create(bindings, {
-        kind: 'ValidatingAdmissionPolicyBinding',
-        spec: { validationActions: ['Deny'], ...spec },
+      create(`${plural}ybindings`, {
+        kind: `${sort}AdmissionPolicyBinding`,
+        spec: { ...ownBinding, ...spec },
       }),
     async bound(spec, binding = {}, match = {}) {
       const policyName = await kit.policy(spec, match);

@@ -51,6 +51,24 @@ async function mayActFor(
   return (await ask(`${signer.split('/', 1)[0]}/*`)).allowed;
 }
 
+/** Lets only who may `attest` for a signer say whom to trust in its name (ADM-1). */
+export function clusterTrustBundleAttest(tools: AdmissionTools): AdmissionPlugin {
+  return {
+    name: 'ClusterTrustBundleAttest',
+    async validate(call) {
+      const { operation, object, old } = call;
+      if (operation === 'DELETE') return;
+      const signer = textAt(object, 'spec', 'signerName');
+      if (signer === '') return;
+      // Whoever only writes an object anew, to store it in another version, says nothing.
+      if (old !== undefined && jsonEqual(at(old, 'spec'), at(object, 'spec'))) return;
+      if (await mayActFor(tools, { call, verb: 'attest', signer })) return;
+      const name = JSON.stringify(signer);
+      throw refusal(call, `user not permitted to attest for signerName ${name}`);
+    },
+  };
+}
+
 /** Nobody asks for a certificate of `system:masters` that clients could use (ADM-1). */
 export function certificateSubjectRestriction(tools: AdmissionTools): AdmissionPlugin {
   const signer = tools.dialect.label('kube-apiserver-client');

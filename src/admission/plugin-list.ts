@@ -201,7 +201,12 @@ const plugins: readonly PluginEntry[] = [
     on: ['certificatesigningrequests.certificates'],
     load: async (tools) => (await import('./certificates.ts')).certificateSigning(tools),
   },
-  { name: 'ClusterTrustBundleAttest', byDefault: 'on' },
+  {
+    name: 'ClusterTrustBundleAttest',
+    byDefault: 'on',
+    on: ['clustertrustbundles.certificates'],
+    load: async (tools) => (await import('./certificates.ts')).clusterTrustBundleAttest(tools),
+  },
   {
     name: 'CertificateSubjectRestriction',
     byDefault: 'on',
@@ -220,7 +225,12 @@ const plugins: readonly PluginEntry[] = [
     on: ['services'],
     load: async () => (await import('./deny-service-external-ips.ts')).denyServiceExternalIps,
   },
-  { name: 'MutatingAdmissionPolicy', byDefault: 'on' },
+  {
+    name: 'MutatingAdmissionPolicy',
+    byDefault: 'on',
+    connects: true,
+    load: async (tools) => (await import('./policies/plugin.ts')).mutatingPolicies(tools),
+  },
   {
     name: 'MutatingAdmissionWebhook',
     byDefault: 'on',

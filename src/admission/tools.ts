@@ -92,6 +92,8 @@ export interface AdmissionTools {
   /** What authorization says of anything; at once, where it can. */
   readonly authorize: (attributes: AccessAttributes) => MaybePromise<AccessVerdict>;
   readonly metrics: MetricRegistry;
+  /** Whether a feature is on. */
+  readonly isOn: (feature: 'MutatingAdmissionPolicy') => boolean;
   /** Calls webhooks. */
   readonly webhooks: WebhookPort;
   /** The same with the credentials that the configuration file gives a plugin. */

@@ -17,6 +17,7 @@ import type { AdmissionPort } from '../registry/contract.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { WebhookCredentials } from './admission-webhooks.ts';
 import type { ServerConfig } from './config.ts';
+import { defaultGates } from './feature-gates.ts';
 import { ruleEngineLoader } from './rule-engine.ts';
 
 /**
@@ -62,6 +63,7 @@ export function createAdmission(options: {
     caches,
     authorize: (attributes) => authorization.decide(attributes),
     metrics: options.metrics,
+    isOn: (feature) => (config.featureGates ?? defaultGates).enabled(feature),
     webhooks: lazyWebhooks(reaching),
     webhooksOf: (plugin) =>
       lazyWebhooks({ ...reaching, credentials: admission.webhookCredentials?.[plugin] }),

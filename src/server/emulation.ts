@@ -1,5 +1,6 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import type { AdmissionKindOptions } from '../kinds/admissionregistration/expressions.ts';
 import { currentMinor, releaseName } from '../kinds/life.ts';
 import { FlagError } from './flags.ts';
 import type { RuntimeConfig } from './runtime-config.ts';
@@ -66,11 +67,12 @@ export async function emulatedKinds(
     readonly minor: number | undefined;
     readonly dialect: Dialect;
     readonly config: RuntimeConfig;
+    readonly admission?: AdmissionKindOptions;
   },
 ): Promise<readonly ResourceDef[]> {
-  const { minor = currentMinor, dialect, config } = options;
+  const { minor = currentMinor, dialect, config, admission = {} } = options;
   const isAsked = [...config.values()].includes(true);
   if (minor === currentMinor && !isAsked) return defs;
   const { kindsOfRelease } = await import('../kinds/older/release.ts');
-  return kindsOfRelease(defs, { dialect, minor });
+  return kindsOfRelease(defs, { dialect, minor, admission });
 }

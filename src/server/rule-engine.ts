@@ -29,6 +29,7 @@ function engine(): Engine {
 
 const kindsWithRules = new Set([
   'CustomResourceDefinition',
+  'MutatingAdmissionPolicy',
   'MutatingWebhookConfiguration',
   'ValidatingAdmissionPolicy',
   'ValidatingWebhookConfiguration',

@@ -101,7 +101,8 @@ async function start(
   const url = urlOf(config, server);
   const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
-  const around = { config, dialect, api, caPem, port: server.address.port };
+  const presence = storage.shared?.presence;
+  const around = { config, dialect, api, caPem, port: server.address.port, presence };
   const controllers = hooks.done.then(() => startLedControllers(around));
   let stopping: Promise<void> | undefined;
   const stop = async () => {
@@ -171,7 +172,11 @@ async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
     services,
   });
   const served = { config: config.runtimeConfig ?? new Map(), dialect };
-  const ofRelease = await emulatedKinds(known, { minor: config.emulatedMinor, ...served });
+  const ofRelease = await emulatedKinds(known, {
+    minor: config.emulatedMinor,
+    admission: { checkExpression },
+    ...served,
+  });
   return configuredKinds(ofRelease, served);
 }
 

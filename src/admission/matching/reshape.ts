@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import { decodeTyped } from '../../engines/schema/decode-typed.ts';
+import type { Schema } from '../../engines/schema/schema.ts';
 import { schemaOf } from '../../kinds/schema-of.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { asApiObject } from '../../registry/object-codec.ts';
@@ -15,7 +16,9 @@ export function reshaped(
   { served, kind }: { readonly served: Served; readonly kind: KindFact },
 ): ApiObject {
   const { def, version } = served;
-  if (kind.kind !== def.kind) return asApiObject(decodeTyped(ownSchema(kind))(object));
+  if (kind.kind !== def.kind) {
+    return asApiObject(decodeTyped(schemaFor({ served, kind }))(object));
+  }
   if (version.decode !== undefined) {
     version.decode(object);
     return asApiObject(object);
@@ -25,8 +28,10 @@ export function reshaped(
   return made;
 }
 
-/** The schema of what a sub-resource takes in place of the object. */
-function ownSchema({ group, version, kind }: KindFact) {
+/** The schema of an object, or of what a sub-resource takes in its place. */
+export function schemaFor(at: { readonly served: Served; readonly kind: KindFact }): Schema {
+  const { group, version, kind } = at.kind;
+  if (kind === at.served.def.kind) return at.served.version.schema;
   const stem = group === '' ? 'core' : (group.split('.', 1)[0] ?? group);
   return schemaOf(`${stem}.${version}.${kind}`);
 }

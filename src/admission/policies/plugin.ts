@@ -2,6 +2,25 @@ import type { AdmissionPlugin } from '../chain.ts';
 import type { AdmissionTools } from '../tools.ts';
 import { judgingByPolicies } from './hooks.ts';
 
+/**
+ * The plugin that changes objects by MutatingAdmissionPolicies (ADM-3): where its gate is on and
+ * the kinds are served, as `--runtime-config` says.
+ */
+export function mutatingPolicies(tools: AdmissionTools): AdmissionPlugin {
+  const name = 'MutatingAdmissionPolicy';
+  const policies = 'mutatingadmissionpolicies';
+  const isThere = tools.builtin('admissionregistration', policies) !== undefined;
+  if (!isThere || !tools.isOn('MutatingAdmissionPolicy')) return { name };
+  return {
+    name,
+    mutate: judgingByPolicies(tools, {
+      policies,
+      bindings: 'mutatingadmissionpolicybindings',
+      load: async () => (await import('./mutating.ts')).mutatingJudge(tools),
+    }),
+  };
+}
+
 /** The plugin that judges by ValidatingAdmissionPolicies (ADM-3). */
 export function validatingPolicies(tools: AdmissionTools): AdmissionPlugin {
   return {

@@ -5,10 +5,10 @@ import { groupResourceOf } from '../../registry/registry.ts';
 import { factsOf } from '../matching/facts.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 import type { Binding, PolicyBasis } from './definition.ts';
-import type { JudgeByPolicies, PolicyHook } from './hooks.ts';
-import { type Judging, matchedForm } from './match.ts';
+import type { JudgeByPolicies } from './hooks.ts';
+import { type Invocation, invocationsOf } from './invocations.ts';
+import type { Judging } from './match.ts';
 import { type PolicyMetrics, policyMetrics } from './metrics.ts';
-import { ConfigurationError, paramsOf, servedParams } from './params.ts';
 import { PolicySubject } from './subject.ts';
 import {
   type CompiledPolicy,
@@ -56,8 +56,16 @@ export function validatingJudge(tools: AdmissionTools): JudgeByPolicies {
   return async (call, hooks) => {
     const judging = { call, facts: factsOf(call), tools };
     const subject = new PolicySubject(judging);
+    const { invocations, misconfigured } = await invocationsOf(hooks, judging);
     const run: Run = { ...judging, metrics, subject, denials: [], failures: [] };
-    for (const hook of hooks) await judgeBy(hook, run);
+    for (const { policy, binding, message } of misconfigured) {
+      run.denials.push({ policy: policy.name, binding: binding?.name, message, reason: '' });
+    }
+    const annotations = new Map<string, Set<string>>();
+    for (const invocation of invocations) await judgeBy(invocation, run, annotations);
+    for (const [key, values] of annotations) {
+      call.context.request?.annotate(key, [...values].join(', '));
+    }
     if (run.failures.length > 0) {
       const key = `validation.policy.${tools.dialect.group('admission')}/validation_failure`;
       const told = encodeJson(run.failures.slice(0, failuresMax) as never).toString('utf8');
@@ -68,38 +76,22 @@ export function validatingJudge(tools: AdmissionTools): JudgeByPolicies {
   };
 }
 
-async function judgeBy({ policy, bindings }: PolicyHook, run: Run): Promise<void> {
-  const form = await configured(run, { policy, binding: undefined }, () =>
-    matchedForm(policy.match, run),
-  );
-  if (form === undefined) return;
-  const { paramKind } = policy;
-  const isKnown = await configured(run, { policy, binding: undefined }, async () => {
-    if (paramKind !== undefined) servedParams(paramKind, run.tools);
-    return true;
-  });
-  if (isKnown !== true) return;
-  const annotations = new Map<string, Set<string>>();
-  for (const binding of bindings) {
-    const results = await configured(run, { policy, binding }, async () => {
-      const { match } = binding;
-      if (match !== undefined && (await matchedForm(match, run)) === undefined) return undefined;
-      const at = { namespace: run.facts.namespace, tools: run.tools };
-      return paramsOf(policy, binding, at);
-    });
-    for (const params of results ?? []) {
-      const given = await run.subject.variables(form, params);
-      const nowMs = () => run.tools.clock.monotonic();
-      const evaluation = { compiled: compiledFor(policy), given, nowMs };
-      const result = await evaluatePolicy(evaluation, heardBy(policy, run));
-      enforce(result, { policy, binding, run });
-      for (const { key, value } of result.annotations) {
-        annotations.set(key, (annotations.get(key) ?? new Set()).add(cut(value)));
-      }
+/** @param annotations values for the audit log, by their whole keys */
+async function judgeBy(
+  { policy, binding, form, params }: Invocation,
+  run: Run,
+  annotations: Map<string, Set<string>>,
+): Promise<void> {
+  const nowMs = () => run.tools.clock.monotonic();
+  for (const param of params) {
+    const given = await run.subject.variables(form, param);
+    const evaluation = { compiled: compiledFor(policy), given, nowMs };
+    const result = await evaluatePolicy(evaluation, heardBy(policy, run));
+    enforce(result, { policy, binding, run });
+    for (const { key, value } of result.annotations) {
+      const whole = `${policy.name}/${key}`;
+      annotations.set(whole, (annotations.get(whole) ?? new Set()).add(cut(value)));
     }
-  }
-  for (const [key, values] of annotations) {
-    run.call.context.request?.annotate(`${policy.name}/${key}`, [...values].join(', '));
   }
 }
 
@@ -107,26 +99,6 @@ const cut = (value: string) =>
   Buffer.byteLength(value) <= annotationBytesMax
     ? value
     : Buffer.from(value).subarray(0, annotationBytesMax).toString('utf8');
-
-/** Does a step of preparing; what is wrong with the configuration denies, or is passed over. */
-async function configured<T>(
-  run: Run,
-  at: { readonly policy: PolicyBasis; readonly binding: Binding | undefined },
-  step: () => Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await step();
-  } catch (error) {
-    const isOurs = error instanceof ConfigurationError || error instanceof StatusError;
-    if (!isOurs) throw error;
-    const { policy, binding } = at;
-    if (policy.failurePolicy === 'Ignore') return undefined;
-    const what = binding === undefined ? 'policy' : 'binding';
-    const message = `failed to configure ${what}: ${error.message}`;
-    run.denials.push({ policy: policy.name, binding: binding?.name, message, reason: '' });
-    return undefined;
-  }
-}
 
 function heardBy({ name }: PolicyBasis, run: Run): Parameters<typeof evaluatePolicy>[1] {
   const labels = { name, kind: 'policy', type: 'validate' };

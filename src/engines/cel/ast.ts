@@ -66,7 +66,11 @@ export interface StructExpr {
   readonly kind: 'struct';
   readonly at: number;
   readonly name: string;
-  readonly fields: readonly { readonly name: string; readonly value: Expr }[];
+  readonly fields: readonly {
+    readonly name: string;
+    readonly value: Expr;
+    readonly optional: boolean;
+  }[];
 }
 
 export type FoldName =

@@ -20,6 +20,8 @@ export interface ExpressionUse {
   readonly own?: { readonly list: readonly PolicyVariable[]; readonly before?: number };
   /** Types of variables that are known better here than in general. */
   readonly typed?: ReadonlyMap<string, Type>;
+  /** It makes a change: objects and operations of patches may be written. */
+  readonly patches?: boolean;
 }
 
 const typesOfLists = new WeakMap<readonly PolicyVariable[], readonly Type[]>();
@@ -32,7 +34,11 @@ function typesOf(list: readonly PolicyVariable[], use: ExpressionUse): readonly 
   const types: Type[] = [];
   const fields = new Map<string, Type>();
   for (const { name, expression } of list) {
-    const compiled = compiledIn(expression, { ...use, variables: names, wanted: [] }, fields);
+    const compiled = compiledIn(
+      expression,
+      { ...use, variables: names, wanted: [], patches: false },
+      fields,
+    );
     const type = 'problem' in compiled ? dynType : compiled.type;
     types.push(type);
     fields.set(name, type);
@@ -62,13 +68,14 @@ function compiledIn(
   use: ExpressionUse,
   variables: ReadonlyMap<string, Type>,
 ): Compiled | { readonly problem: string } {
-  const { typed = new Map<string, Type>() } = use;
-  const environment = requestEnvironment({ names: use.variables, variables, typed });
+  const { typed = new Map<string, Type>(), patches = false } = use;
+  const environment = requestEnvironment({ names: use.variables, variables, typed, patches });
   try {
     const compiled = compile(source, environment);
     const { wanted } = use;
     const shown = showType(compiled.type);
-    if (wanted.length > 0 && !wanted.includes(longTypeName(compiled.type))) {
+    const isWanted = wanted.includes(longTypeName(compiled.type)) || wanted.includes(shown);
+    if (wanted.length > 0 && !isWanted) {
       const problem =
         wanted.length === 1
           ? `must evaluate to ${wanted[0]} but got ${shown}`

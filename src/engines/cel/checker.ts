@@ -8,6 +8,7 @@ import {
   type OptionalMapExpr,
   qualifiedName,
   type SelectExpr,
+  type StructExpr,
 } from './ast.ts';
 import { type Environment, namespacedName, typeNames } from './environment.ts';
 import type { Overload } from './functions.ts';
@@ -110,8 +111,7 @@ class Checker {
       case 'optionalMap':
         return this.#optionalMap(expr, scope);
       case 'struct':
-        for (const { value } of expr.fields) this.typeOf(value, scope);
-        return this.#undeclared(expr.at, expr.name);
+        return this.#struct(expr, scope);
     }
   }
 
@@ -267,6 +267,21 @@ class Checker {
     if (this.#mixed > 0) return dynType;
     this.#mismatch(at, before, type);
     return before;
+  }
+
+  #struct(expr: StructExpr, scope: Scope | undefined): Type {
+    const struct = this.#environment.structs?.(expr.name.replace(/^\./, ''));
+    for (const { name, value, optional } of expr.fields) {
+      const type = this.#element(value, { optional, scope });
+      if (struct === undefined) continue;
+      const wanted = struct.field(name);
+      if (wanted === undefined) this.#error(value.at, `undefined field '${name}'`);
+      else if (!isAssignable(type, wanted, this.#known)) {
+        const shown = `expected type of field '${name}' is '${this.#show(wanted)}'`;
+        this.#error(value.at, `${shown} but provided type is '${this.#show(type)}'`);
+      }
+    }
+    return struct?.type ?? this.#undeclared(expr.at, expr.name);
   }
 
   #map(expr: MapExpr, scope: Scope | undefined): Type {

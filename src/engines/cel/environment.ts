@@ -22,6 +22,15 @@ import {
 export interface Environment {
   readonly functions: Functions;
   readonly variables: ReadonlyMap<string, Type>;
+  /** Objects that may be written as `Name{field: value}`; none when absent. */
+  readonly structs?: (name: string) => StructType | undefined;
+}
+
+/** What an object of a name may be made of. */
+export interface StructType {
+  readonly type: Type;
+  /** The type of a field; undefined for one that there is not. */
+  field(name: string): Type | undefined;
 }
 
 const opaque = (name: string): Type => ({ name, args: [] });

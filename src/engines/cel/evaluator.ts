@@ -1,4 +1,11 @@
-import { type CallExpr, type Expr, type Literal, qualifiedName, type SelectExpr } from './ast.ts';
+import {
+  type CallExpr,
+  type Expr,
+  type Literal,
+  qualifiedName,
+  type SelectExpr,
+  type StructExpr,
+} from './ast.ts';
 import { type Environment, namespacedName, typeNames } from './environment.ts';
 import { foldStep } from './folds.ts';
 import { accepts, noSuchOverload, type Overload } from './functions.ts';
@@ -12,6 +19,7 @@ import {
   longTypeName,
   type MapValue,
   Optional,
+  StructValue,
   TypeValue,
   Uint,
   type Value,
@@ -108,7 +116,7 @@ class Compiler implements Compiles {
         };
       }
       case 'struct':
-        throw new CelError(`unknown type: ${expr.name}`);
+        return this.#struct(expr, scope);
     }
   }
 
@@ -191,6 +199,27 @@ class Compiler implements Compiles {
           items.push(optionalOf(value).value as Value);
       });
       return new List(items);
+    };
+  }
+
+  #struct(expr: StructExpr, scope: readonly string[]): Step {
+    const name = expr.name.replace(/^\./, '');
+    if (this.#environment.structs?.(name) === undefined) {
+      throw new CelError(`unknown type: ${expr.name}`);
+    }
+    const steps = expr.fields.map((field) => ({
+      ...field,
+      step: this.compile(field.value, scope),
+    }));
+    return (frame) => {
+      frame.spend(40);
+      const fields = new Map<string, Value>();
+      for (const { name: field, step, optional } of steps) {
+        const given = step(frame);
+        const value = optional ? optionalOf(given).value : given;
+        if (value !== undefined) fields.set(field, value);
+      }
+      return new StructValue(name, fields);
     };
   }
 

@@ -241,13 +241,13 @@ class Parser {
     const brace = this.#tokens[end];
     if (brace?.text !== '{' || brace.kind !== 'operator') return undefined;
     this.#next = end + 1;
-    const fields: { name: string; value: Expr }[] = [];
+    const fields: { name: string; value: Expr; optional: boolean }[] = [];
     while (!this.#is('}')) {
-      this.#accept('?');
+      const optional = this.#accept('?') !== undefined;
       const field = this.#take();
       if (field.kind !== 'name') this.#unexpected();
       this.#expect(':');
-      fields.push({ name: field.text, value: this.#expression() });
+      fields.push({ name: field.text, value: this.#expression(), optional });
       if (!this.#accept(',')) break;
     }
     this.#expect('}');

@@ -1,5 +1,5 @@
-import type { Environment } from './environment.ts';
-import { type Functions, functionsOf } from './functions.ts';
+import type { Environment, StructType } from './environment.ts';
+import { type Functions, functionsOf, type Library } from './functions.ts';
 import { authorization, authorizerTypes } from './library/authorizer.ts';
 import { standardFunctions } from './standard-functions.ts';
 import {
@@ -69,12 +69,37 @@ const variableTypes: Readonly<Record<string, Type>> = {
   [requestResourceName]: { name: authorizerTypes.resource, args: [] },
 };
 
+const dynamicObject = /^Object(\.[^.]+)*$/;
+const patchFields: Readonly<Record<string, Type>> = {
+  op: stringType,
+  path: stringType,
+  from: stringType,
+  value: dynType,
+};
+
+/** What mutations may make: parts of the object by their paths, and operations of a JSON patch. */
+function patchStructs(name: string): StructType | undefined {
+  const type: Type = { name, args: [] };
+  if (name === 'JSONPatch') {
+    const field = (one: string) => (Object.hasOwn(patchFields, one) ? patchFields[one] : undefined);
+    return { type, field };
+  }
+  return dynamicObject.test(name) ? { type, field: () => dynType } : undefined;
+}
+
+const jsonPatches: Library = [
+  [
+    'jsonpatch.escapeKey(string): string',
+    ([key]) => (key as string).replaceAll('~', '~0').replaceAll('/', '~1'),
+  ],
+];
+
 let made: Functions | undefined;
 
 function functionsOfRequests(): Functions {
   if (made !== undefined) return made;
   const functions = new Map(standardFunctions());
-  for (const [name, overloads] of functionsOf([authorization])) {
+  for (const [name, overloads] of functionsOf([authorization, jsonPatches])) {
     functions.set(name, [...(functions.get(name) ?? []), ...overloads]);
   }
   made = functions;
@@ -90,6 +115,8 @@ export function requestEnvironment(use: {
   readonly variables: ReadonlyMap<string, Type>;
   /** Types that are known better here than in general. */
   readonly typed: ReadonlyMap<string, Type>;
+  /** It makes a change: objects and operations of patches may be written. */
+  readonly patches: boolean;
 }): Environment {
   const variables = new Map<string, Type>();
   for (const name of use.names) {
@@ -102,5 +129,6 @@ export function requestEnvironment(use: {
   if (use.names.includes('variables')) {
     variables.set('variables', { name: 'kubernetes.variables', args: [], fields: use.variables });
   }
-  return { functions: functionsOfRequests(), variables };
+  const functions = functionsOfRequests();
+  return use.patches ? { functions, variables, structs: patchStructs } : { functions, variables };
 }

@@ -119,6 +119,26 @@ export class EntryMap implements MapValue {
   }
 }
 
+/** An object built by an expression: `Object.spec{replicas: 1}`. */
+export class StructValue implements MapValue {
+  readonly isMap = true;
+  readonly objectType: string;
+  readonly #fields: ReadonlyMap<string, Value>;
+  constructor(name: string, fields: ReadonlyMap<string, Value>) {
+    this.objectType = name;
+    this.#fields = fields;
+  }
+  get(key: Value): Value | undefined {
+    return typeof key === 'string' ? this.#fields.get(key) : undefined;
+  }
+  keys(): readonly string[] {
+    return [...this.#fields.keys()];
+  }
+  get size(): number {
+    return this.#fields.size;
+  }
+}
+
 /** One text for keys that are equal, whatever kind of number they are; undefined for no key. */
 export function mapKey(key: Value): string | undefined {
   if (typeof key === 'string') return `s${key}`;

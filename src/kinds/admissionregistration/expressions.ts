@@ -6,6 +6,8 @@ export interface ExpressionUse {
   readonly wanted: readonly string[];
   /** The policy's own variables; it may use those before a place, or all. */
   readonly own?: OwnVariables;
+  /** It makes a change: objects and operations of patches may be written. */
+  readonly patches?: boolean;
 }
 
 /** A policy's variables, and up to which of them an expression may use. */

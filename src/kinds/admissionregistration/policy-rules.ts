@@ -31,7 +31,7 @@ interface PolicyOptions {
 }
 
 /** What the expressions of one policy are judged by. */
-interface Scope {
+export interface PolicyScope {
   readonly check: ExpressionChecker | undefined;
   readonly params: boolean;
   readonly variables: true;
@@ -41,14 +41,31 @@ interface Scope {
 /** All that is wrong with a ValidatingAdmissionPolicy but for its metadata. */
 export function validatePolicy(object: JsonObject, options: PolicyOptions = {}): FieldError[] {
   const spec = objectAt(object, 'spec') ?? {};
-  const conditions = objectsAt(spec, 'matchConditions');
+  const scope = policyScope(spec, options.check);
+  return [
+    ...validatePolicyBasis(object, { ...options, scope }),
+    ...validateChecks(spec, textAt(object, 'metadata', 'name'), scope),
+  ];
+}
+
+/** What the expressions of a policy are judged by. */
+export function policyScope(spec: JsonObject, check: ExpressionChecker | undefined): PolicyScope {
   const params = objectAt(spec, 'paramKind') !== undefined;
   const list = objectsAt(spec, 'variables').map((one) => ({
     name: textAt(one, 'name'),
     expression: textAt(one, 'expression'),
   }));
-  const scope: Scope = { check: options.check, params, variables: true, own: { list } };
-  const { old } = options;
+  return { check, params, variables: true, own: { list } };
+}
+
+/** What is wrong with a policy of either sort, but for what it does with requests. */
+export function validatePolicyBasis(
+  object: JsonObject,
+  { scope, old }: PolicyOptions & { readonly scope: PolicyScope },
+): FieldError[] {
+  const spec = objectAt(object, 'spec') ?? {};
+  const conditions = objectsAt(spec, 'matchConditions');
+  const { list } = scope.own;
   const areOld = old !== undefined && same([...conditions], [...conditionsOf(old)]);
   return [
     ...validateFailurePolicy(spec),
@@ -61,7 +78,6 @@ export function validatePolicy(object: JsonObject, options: PolicyOptions = {}):
         own: { list, before },
       }),
     ),
-    ...validateChecks(spec, textAt(object, 'metadata', 'name'), scope),
   ];
 }
 
@@ -124,7 +140,7 @@ const reserved = new Set(
 
 const isIdentifier = (name: string) => /^[_a-zA-Z][_a-zA-Z0-9]*$/.test(name) && !reserved.has(name);
 
-function validateVariable(variable: JsonObject, path: string, scope: Scope): FieldError[] {
+function validateVariable(variable: JsonObject, path: string, scope: PolicyScope): FieldError[] {
   const name = textAt(variable, 'name');
   const errors: FieldError[] = [];
   if (name.trim() === '') errors.push(required(`${path}.name`, 'name is not specified'));
@@ -141,7 +157,7 @@ function validateVariable(variable: JsonObject, path: string, scope: Scope): Fie
   return [...errors, ...checkedExpression(expression, use)];
 }
 
-function validateChecks(spec: JsonObject, name: string, scope: Scope): FieldError[] {
+function validateChecks(spec: JsonObject, name: string, scope: PolicyScope): FieldError[] {
   const validations = objectsAt(spec, 'validations');
   const annotations = objectsAt(spec, 'auditAnnotations');
   if (validations.length === 0 && annotations.length === 0) {
@@ -156,7 +172,11 @@ function validateChecks(spec: JsonObject, name: string, scope: Scope): FieldErro
   ];
 }
 
-function validateValidation(validation: JsonObject, path: string, scope: Scope): FieldError[] {
+function validateValidation(
+  validation: JsonObject,
+  path: string,
+  scope: PolicyScope,
+): FieldError[] {
   const reason = at(validation, 'reason');
   const isKnown = reason === undefined || reasons.includes(String(reason));
   const expression = textAt(validation, 'expression');
@@ -176,7 +196,7 @@ function validateValidation(validation: JsonObject, path: string, scope: Scope):
 function validateMessageExpression(
   validation: JsonObject,
   field: string,
-  scope: Scope,
+  scope: PolicyScope,
 ): FieldError[] {
   const expression = textAt(validation, 'messageExpression');
   if (expression === '') return [];
@@ -205,7 +225,7 @@ function validateMessage(message: string, field: string): FieldError[] {
 function validateAnnotations(
   annotations: readonly JsonObject[],
   name: string,
-  scope: Scope,
+  scope: PolicyScope,
 ): FieldError[] {
   const path = 'spec.auditAnnotations';
   const keys = new Set<string>();
@@ -227,7 +247,7 @@ function validateAnnotations(
 function validateAnnotation(
   annotation: JsonObject,
   path: string,
-  { name, scope }: { name: string; scope: Scope },
+  { name, scope }: { name: string; scope: PolicyScope },
 ): FieldError[] {
   const key = textAt(annotation, 'key');
   const expression = textAt(annotation, 'valueExpression').trim();

@@ -19,6 +19,11 @@ import { fillMatchResources, matchOf, validateMatchResources } from './match-res
 const actions = ['Audit', 'Deny', 'Warn'];
 
 function validate(object: JsonObject): FieldError[] {
+  return [...validateBindingBasis(object), ...validateActions(ensure(object, 'spec'))];
+}
+
+/** What is wrong with a binding of either sort, but for what it has done. */
+export function validateBindingBasis(object: JsonObject): FieldError[] {
   const spec = ensure(object, 'spec');
   const policy = textAt(spec, 'policyName');
   const match = objectAt(spec, 'matchResources');
@@ -28,7 +33,6 @@ function validate(object: JsonObject): FieldError[] {
       : breaks('spec.policyName', policy, dnsSubdomain)),
     ...validateParamRef(objectAt(spec, 'paramRef'), 'spec.paramRef'),
     ...(match === undefined ? [] : validateMatchResources(match, 'spec.matchResources')),
-    ...validateActions(spec),
   ];
 }
 

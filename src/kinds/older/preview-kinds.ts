@@ -56,22 +56,6 @@ const driver = 'driver.example.com';
 
 const previews: readonly Preview[] = [
   {
-    facts: 'admissionregistration',
-    kind: 'MutatingAdmissionPolicy',
-    resource: 'mutatingadmissionpolicies',
-    scope: 'Cluster',
-    versions: ['v1alpha1'],
-    spec: { reinvocationPolicy: 'Never' },
-  },
-  {
-    facts: 'admissionregistration',
-    kind: 'MutatingAdmissionPolicyBinding',
-    resource: 'mutatingadmissionpolicybindings',
-    scope: 'Cluster',
-    versions: ['v1alpha1'],
-    spec: { policyName: 'example' },
-  },
-  {
     facts: 'certificates',
     kind: 'ClusterTrustBundle',
     resource: 'clustertrustbundles',

@@ -9,6 +9,8 @@ import type {
 import type { Dialect } from '../../dialect.ts';
 import { decodeTyped } from '../../engines/schema/decode-typed.ts';
 import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
+import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
+import { mutatingPolicyKinds } from '../admissionregistration/mutating-admission-policy.ts';
 import { groupStems } from '../facts.ts';
 import { currentMinor, type Life, lifeMembers, lifeOf } from '../life.ts';
 import { schemaOf } from '../schema-of.ts';
@@ -20,6 +22,8 @@ import { olderKinds } from './table.ts';
 interface Release {
   readonly dialect: Dialect;
   readonly minor: number;
+  /** What judges the expressions of policies; absent for tools that only read them. */
+  readonly admission?: AdmissionKindOptions;
 }
 
 /**
@@ -47,9 +51,10 @@ export function kindsOfAllReleases(
 }
 
 function withOlderVersions(defs: readonly ResourceDef[], release: Release): readonly ResourceDef[] {
-  const { dialect } = release;
+  const { dialect, admission = {} } = release;
   const table = olderKinds(dialect);
-  const grown = [...defs, ...endedKinds(dialect), ...previewKinds(dialect)].flatMap((def) => {
+  const previews = [...mutatingPolicyKinds(dialect, admission), ...previewKinds(dialect)];
+  const grown = [...defs, ...endedKinds(dialect), ...previews].flatMap((def) => {
     const kinds = table.filter(
       (one) => one.kind === def.kind && groupOf(dialect, one.facts) === def.group,
     );
