@@ -58,13 +58,20 @@ export function decodeMessage(schema: Schema, raw: Buffer): JsonObject {
 
 /** An object's own bytes, without envelope: what lists and watch frames are put together from. */
 export function encodeMessage(schema: Schema, object: JsonObject): Buffer {
-  const writer = new WireWriter();
-  const before = writer.length;
+  const writer = spareWriter ?? new WireWriter();
+  spareWriter = undefined;
   codecOf(schema).write(writer, object);
-  const whole = writer.finish();
   // The codec of a message writes its length ahead of it.
-  return new WireReader(whole, 0, whole.length - before).bytes();
+  const message = new WireReader(writer.finish()).bytes();
+  // It is kept with its object: in memory of its own, of which no more is used than it needs.
+  const own = Buffer.allocUnsafeSlow(message.length);
+  message.copy(own);
+  if (writer.clear()) spareWriter = writer;
+  return own;
 }
+
+/** A writer nobody is using, so that messages grow in the same memory one after another. */
+let spareWriter: WireWriter | undefined;
 
 /** An object in its envelope, byte for byte as upstream writes it. */
 export function encodeEnvelope(schema: Schema, object: JsonObject): Buffer {
@@ -116,11 +123,14 @@ export function sealList(
 }
 
 function fieldHead(number: number, length: number): Buffer {
-  const writer = new WireWriter();
+  const writer = new WireWriter(fieldHeadBytesMax);
   writer.int64(length);
   writer.key(number, wireBytes);
   return writer.finish();
 }
+
+/** A key and a length, each with room for its longest form. */
+const fieldHeadBytesMax = 10;
 
 /** A watch event as a frame: four bytes of length, then type and sealed object (WATCH-9). */
 export function watchFrame(type: string, sealed: Buffer): Buffer {

@@ -126,15 +126,23 @@ function narrowed(value: bigint): number | bigint {
   return Number.isSafeInteger(number) ? number : value;
 }
 
-const firstSize = 1024;
+const firstBytes = 1024;
+/** A writer that has grown beyond this is not used again. */
+const keptBytesMax = 256 * 1024;
 
 /**
  * Writes from back to front, so that a message's length is known when its head is written. What is
  * written first stands last: callers go through fields and lists in reverse.
  */
 export class WireWriter {
-  #bytes = Buffer.allocUnsafe(firstSize);
-  #at = firstSize;
+  #bytes: Buffer;
+  #at: number;
+
+  /** @param bytes room to begin with; it grows */
+  constructor(bytes = firstBytes) {
+    this.#bytes = Buffer.allocUnsafe(bytes);
+    this.#at = bytes;
+  }
 
   /** Bytes written so far; the difference of two readings is a message's length. */
   get length(): number {
@@ -188,6 +196,12 @@ export class WireWriter {
 
   finish(): Buffer {
     return this.#bytes.subarray(this.#at);
+  }
+
+  /** Forgets what was written, and with it what `finish` gave. False: make another writer. */
+  clear(): boolean {
+    this.#at = this.#bytes.length;
+    return this.#bytes.length <= keptBytesMax;
   }
 
   #varint(value: number): void {
