@@ -74,7 +74,7 @@ describe.skipIf(!hasEtcd)('an etcd that fails', () => {
       limits: { requestTimeoutMs: 3000 },
     });
     await server.post(maps, configMap('a'));
-    etcd.pause();
+    await etcd.pause();
     const startMs = performance.now();
     const answers = await Promise.all([
       server.get(`${maps}/a`),

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export interface TestEtcd {
   /** Kills the process, as a crash would; its data stays. */
   kill(): Promise<void>;
   /** Lets it stand still, as a machine does that is out of memory; `go` ends that. */
-  pause(): void;
+  pause(): Promise<void>;
   go(): void;
   /** Starts it again on the same port and data. */
   start(): Promise<void>;
@@ -69,7 +69,10 @@ export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<Test
   return {
     url,
     kill,
-    pause: () => void running?.kill('SIGSTOP'),
+    async pause() {
+      running?.kill('SIGSTOP');
+      while (running !== undefined && !standsStill(running)) await pause(5);
+    },
     go: () => void running?.kill('SIGCONT'),
     start,
     async dispose() {
@@ -150,6 +153,15 @@ async function listening(child: ChildProcess, port: number): Promise<void> {
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => systemClock.after(ms, resolve));
+}
+
+/** Whether all of a process has been stopped by a signal. */
+function standsStill({ pid }: ChildProcess): boolean {
+  const threads = `/proc/${pid}/task`;
+  return readdirSync(threads).every((thread) => {
+    const stat = readFileSync(join(threads, thread, 'stat'), 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T');
+  });
 }
 
 function accepts(port: number): Promise<boolean> {
