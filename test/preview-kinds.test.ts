@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { dialectOf } from '../src/dialect.ts';
 import { previewKinds } from '../src/kinds/older/preview-kinds.ts';
-import { freshNamespace, type Loose, startTestServer, type TestServer } from './harness.ts';
+import {
+  eventually,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from './harness.ts';
 
 const kinds = previewKinds(dialectOf('svc'));
 const versions = kinds.flatMap((def) =>
@@ -75,4 +81,58 @@ test('VER-1: beta versions of admission policies show what the stable one holds'
     spec,
   });
   expect((await server.get(`/apis/${group}/v1alpha1/${resource}/a`)).status).toBe(404);
+});
+
+test('ADM-1: who says whom to trust in a signer’s name must be allowed to attest for it', async () => {
+  const group = 'certificates.svc.io';
+  const path = `/apis/${group}/v1alpha1/clustertrustbundles`;
+  const rbac = '/apis/rbac.authorization.svc.io/v1';
+  const role = (name: string, rules: Loose[]) => ({
+    apiVersion: 'rbac.authorization.svc.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules,
+  });
+  const bind = (name: string, user: string) => ({
+    apiVersion: 'rbac.authorization.svc.io/v1',
+    kind: 'ClusterRoleBinding',
+    metadata: { name: `${name}-${user}` },
+    roleRef: { apiGroup: 'rbac.authorization.svc.io', kind: 'ClusterRole', name },
+    subjects: [{ apiGroup: 'rbac.authorization.svc.io', kind: 'User', name: user }],
+  });
+  const bundles = { apiGroups: [group], resources: ['clustertrustbundles'], verbs: ['*'] };
+  const attests = {
+    apiGroups: [group],
+    resources: ['signers'],
+    resourceNames: ['example.com/*'],
+    verbs: ['attest'],
+  };
+  await server.post(`${rbac}/clusterroles`, role('bundles', [bundles]));
+  await server.post(`${rbac}/clusterroles`, role('attests', [attests]));
+  for (const user of ['ann', 'bob']) {
+    await server.post(`${rbac}/clusterrolebindings`, bind('bundles', user));
+  }
+  await server.post(`${rbac}/clusterrolebindings`, bind('attests', 'ann'));
+  const bundle = (name: string, signerName: string) => ({
+    apiVersion: `${group}/v1alpha1`,
+    kind: 'ClusterTrustBundle',
+    metadata: { name },
+    spec: { signerName, trustBundle: 'none' },
+  });
+  const as = (user: string) => ({ headers: { 'impersonate-user': user } });
+  await eventually(async () => (await server.get(path, as('bob'))).status === 200);
+  const signer = 'example.com/x';
+  const refused = await server.post(path, bundle('b', signer), as('bob'));
+  expect(refused.status).toBe(403);
+  expect(refused.body.message).toContain(
+    'user not permitted to attest for signerName "example.com/x"',
+  );
+  const made = await eventually(async () => {
+    const answer = await server.post(path, bundle('a', signer), as('ann'));
+    return answer.status === 201 ? answer : undefined;
+  }, 'the bundle of who may attest');
+  const labelled = { ...made.body.metadata, labels: { a: 'b' } };
+  const same = await server.put(`${path}/a`, { ...made.body, metadata: labelled }, as('bob'));
+  expect(same.status, same.text).toBe(200);
+  expect((await server.post(path, bundle('free', ''), as('bob'))).status).not.toBe(403);
 });

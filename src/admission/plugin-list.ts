@@ -13,8 +13,7 @@ interface PluginEntry {
   readonly connects?: true;
   /** Needs a configuration to run at all. */
   readonly needsConfiguration?: true;
-  /** Absent: known by name, and not to be had here. */
-  readonly load?: (tools: AdmissionTools) => Promise<AdmissionPlugin>;
+  readonly load: (tools: AdmissionTools) => Promise<AdmissionPlugin>;
 }
 
 /**
@@ -270,7 +269,7 @@ const plugins: readonly PluginEntry[] = [
   },
 ];
 
-const byName = new Map(plugins.map((entry) => [entry.name, entry]));
+const names = new Set(plugins.map(({ name }) => name));
 
 /** What `--enable-admission-plugins` and `--disable-admission-plugins` say. */
 export interface PluginChoice {
@@ -280,18 +279,14 @@ export interface PluginChoice {
   readonly only?: boolean | undefined;
 }
 
-/** Whether a name is a plugin's; `missing` is known, and not to be had here. */
-export function pluginStanding(name: string): 'known' | 'missing' | 'unknown' {
-  const entry = byName.get(name);
-  if (entry === undefined) return 'unknown';
-  return entry.load === undefined ? 'missing' : 'known';
+/** Whether a name is a plugin's. */
+export function isPlugin(name: string): boolean {
+  return names.has(name);
 }
 
 /** Names for the help of the flags: those that run by default, and the others. */
 export function pluginNames(byDefault: 'on' | 'off'): readonly string[] {
-  return plugins
-    .filter((entry) => entry.byDefault === byDefault && entry.load !== undefined)
-    .map(({ name }) => name);
+  return plugins.filter((entry) => entry.byDefault === byDefault).map(({ name }) => name);
 }
 
 /** Names of the chosen plugins. */
@@ -309,9 +304,7 @@ export function admissionPlugins(
   choice: PluginChoice,
   tools: AdmissionTools,
 ): readonly AdmissionPlugin[] {
-  return plugins
-    .filter((entry) => isChosen(entry, choice))
-    .flatMap((entry) => (entry.load === undefined ? [] : lazily(entry, entry.load, tools)));
+  return plugins.filter((entry) => isChosen(entry, choice)).map((entry) => lazily(entry, tools));
 }
 
 /** To be enabled by name wins over being disabled, as upstream. */
@@ -324,18 +317,14 @@ function isChosen(
 }
 
 /** Loads the plugin when a call first concerns it; to other calls it costs a look at a set. */
-function lazily(
-  entry: PluginEntry,
-  load: NonNullable<PluginEntry['load']>,
-  tools: AdmissionTools,
-): AdmissionPlugin {
+function lazily(entry: PluginEntry, tools: AdmissionTools): AdmissionPlugin {
   const concerns = concernOf(entry, tools.dialect);
   let plugin: AdmissionPlugin | undefined;
   let loading: Promise<AdmissionPlugin> | undefined;
   const run = (phase: 'mutate' | 'validate', call: AdmissionCall): Promise<void> | undefined => {
     if (!concerns(call)) return undefined;
     if (plugin !== undefined) return plugin[phase]?.(call);
-    loading ??= load(tools);
+    loading ??= entry.load(tools);
     return loading.then((loaded) => {
       plugin = loaded;
       return loaded[phase]?.(call);

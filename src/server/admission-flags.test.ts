@@ -40,12 +40,6 @@ describe('ADM-1: flags', () => {
     },
   );
 
-  test('ADM-1: what is known and not to be had cannot be enabled', () => {
-    expect(refused('--enable-admission-plugins=ImagePolicyWebhook')).toContain(
-      '"ImagePolicyWebhook" is not to be had',
-    );
-  });
-
   test('ADM-1: the same name on and off is a contradiction', () => {
     expect(
       refused(

@@ -1,4 +1,4 @@
-import { pluginNames, pluginStanding } from '../admission/plugin-list.ts';
+import { isPlugin, pluginNames } from '../admission/plugin-list.ts';
 import type { ServerConfig } from './config.ts';
 import { FlagError, type FlagTable, type FlagValues } from './flags.ts';
 
@@ -83,13 +83,7 @@ export function admissionOptions(
   return { enabled: values['admission-control'], only: true, ...settings };
 }
 
-/** What is not to be had may be disabled, as it is: a command line need not change for it. */
 function checkName(flag: string, name: string): void {
-  const standing = pluginStanding(name);
-  if (standing === 'unknown') {
-    throw new FlagError(`${flag} plugin ${JSON.stringify(name)} is unknown`);
-  }
-  if (standing === 'missing' && flag !== 'disable-admission-plugins') {
-    throw new FlagError(`${flag} plugin ${JSON.stringify(name)} is not to be had in this server`);
-  }
+  if (isPlugin(name)) return;
+  throw new FlagError(`${flag} plugin ${JSON.stringify(name)} is unknown`);
 }
