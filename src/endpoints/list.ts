@@ -36,7 +36,7 @@ export async function listEndpoint(call: ApiCall, options: ListOptions): Promise
     transform?.list(result, listMetadata(result)) ?? listPieces(call, result);
   call.audit?.responseObject(() => wholeBytes(listed()));
   if (encoding.form === 'protobuf' && transform === undefined) {
-    const body = protobufList(call, result, listMetadata(result));
+    const body = await protobufList(call, result, listMetadata(result));
     return sendBody(call, { status: 200, headers, body });
   }
   const plain = encoding.form === 'json' && !pretty;
