@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { Timer } from '../base/clock.ts';
 import type { LeaderElectionSettings } from './config.ts';
 import { controllerSelection } from './controller-selection.ts';
 import { startControllers } from './controllers.ts';
@@ -15,7 +16,7 @@ type Around = Omit<Parameters<typeof startControllers>[0], 'peers'> & {
  * Starts the controllers: in the one server that leads, where there are several (STORE-2). Each of
  * them is among the endpoints of their own Service as long as it runs.
  */
-export async function startLedControllers(around: Around): Promise<{ close(): Promise<void> }> {
+async function startLedControllers(around: Around): Promise<{ close(): Promise<void> }> {
   const { config, presence } = around;
   const settings = config.leaderElection;
   const isListed = controllerSelection(config.controllers ?? ['*'])('default-service-controller');
@@ -29,6 +30,30 @@ export async function startLedControllers(around: Around): Promise<{ close(): Pr
     async close() {
       await announced?.close();
       await led.close();
+    },
+  };
+}
+
+/** How long whoever waited for the server has it to himself, before controllers write. */
+const pauseMs = 50;
+
+/** Starts the controllers soon after the server is ready; `close` stops them, begun or not. */
+export function controllersAfter(ready: Promise<void>, around: Around): { close(): Promise<void> } {
+  let running: ReturnType<typeof startLedControllers> | undefined;
+  let isClosed = false;
+  let timer: Timer | undefined;
+  const begin = () => {
+    if (isClosed) return;
+    timer = around.config.clock.after(pauseMs, () => {
+      running = startLedControllers(around);
+    });
+  };
+  ready.then(begin, () => {});
+  return {
+    async close() {
+      isClosed = true;
+      timer?.stop();
+      await (await running?.catch(() => undefined))?.close();
     },
   };
 }

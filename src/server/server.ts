@@ -15,7 +15,7 @@ import type { ServerConfig } from './config.ts';
 import { emulatedKinds } from './emulation.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
-import { startLedControllers } from './led-controllers.ts';
+import { controllersAfter } from './led-controllers.ts';
 import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
 import { checkExpression, checkRules } from './rule-engine.ts';
@@ -103,12 +103,12 @@ async function start(
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
   const presence = storage.shared?.presence;
   const around = { config, dialect, api, caPem, port: server.address.port, presence };
-  const controllers = hooks.done.then(() => startLedControllers(around));
+  const controllers = controllersAfter(hooks.done, around);
   let stopping: Promise<void> | undefined;
   const stop = async () => {
     hooks.beginShutdown();
     await pause(config, config.shutdownDelayMs);
-    await (await controllers.catch(() => undefined))?.close();
+    await controllers.close();
     const timeoutMs = config.limits.requestTimeoutMs;
     await server.drain({ timeoutMs, endStreams: api.endStreams });
     compactor.stop();
