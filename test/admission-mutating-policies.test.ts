@@ -188,7 +188,7 @@ describe('ADM-3: mutating policies', () => {
     expect((await create('c')).status).toBe(403);
   });
 
-  test('ADM-3: reinvocationPolicy IfNeeded: asked again when a later one changed the object', async () => {
+  test('ADM-3: reinvocationPolicy IfNeeded: asked again when the object changed later', async () => {
     const count = '"seen": string(has(object.data.late) ? object.data.late : "none")';
     const late = jsonPatch('[JSONPatch{op: "add", path: "/data/late", value: "yes"}]');
     await kit.bound({ mutations: [labels(count)], reinvocationPolicy: 'IfNeeded' });

@@ -27,7 +27,7 @@ const noTwo = { expression: 'object.data.a != "2"' };
 const two = { data: { a: '2' } };
 
 describe('ADM-3: validations', () => {
-  test('ADM-3: what an expression refuses is 422 with the expression, the rest goes through', async () => {
+  test('ADM-3: what an expression refuses is 422, the rest goes through', async () => {
     const { policy, binding } = await kit.bound({ validations: [noTwo] });
     expect((await create('a')).status).toBe(201);
     const refused = await create('b', two);
@@ -81,7 +81,7 @@ describe('ADM-3: validations', () => {
     expect([status, body.code, body.reason]).toEqual([code, code, reason]);
   });
 
-  test('ADM-3: the first that does not hold is told, and each is asked of every operation', async () => {
+  test('ADM-3: the first that does not hold is told, of every operation', async () => {
     await kit.bound({
       validations: [
         { expression: 'request.operation != "DELETE"', message: 'stays' },
@@ -138,7 +138,7 @@ describe('ADM-3: validations', () => {
     expect((await create('b', two)).status).toBe(422);
   });
 
-  test('ADM-3: variables are worked out when they are asked for, and see those before', async () => {
+  test('ADM-3: variables are worked out when asked for, and see those before', async () => {
     await kit.bound({
       variables: [
         { name: 'a', expression: 'object.data.a' },

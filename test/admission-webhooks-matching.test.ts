@@ -127,7 +127,7 @@ describe('ADM-2: matchPolicy', () => {
     expect(asked()).toBe(0);
   });
 
-  test('ADM-2: Equivalent is shown the version its rules name, and told of the request’s', async () => {
+  test('ADM-2: Equivalent is shown the version its rules name', async () => {
     await hooked('validating', { path: '/v', rules });
     expect((await server.post(scalers('v1'), scaler('a'))).status).toBe(201);
     const kind = { group: 'autoscaling', kind: 'HorizontalPodAutoscaler' };
@@ -310,7 +310,7 @@ describe('ADM-2: matchConditions', () => {
     expect(asked()).toBe(wanted);
   });
 
-  test('ADM-2: an error refuses the request, or passes over the webhook, as failurePolicy says', async () => {
+  test('ADM-2: an error refuses, or passes over the webhook, by failurePolicy', async () => {
     const wrong = conditions('object.data.none == "1"', 'true');
     await hooked('validating', { path: '/v', ...wrong });
     const refused = await create();

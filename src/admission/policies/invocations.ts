@@ -1,9 +1,10 @@
 import { StatusError } from '../../meta/status.ts';
 import type { ApiObject } from '../../meta/types.ts';
+import type { Judging } from '../matching/form.ts';
 import type { Served } from '../matching/versioned.ts';
 import type { Binding, PolicyBasis } from './definition.ts';
 import type { PolicyHook } from './hooks.ts';
-import { type Judging, matchedForm } from './match.ts';
+import { matchedForm } from './match.ts';
 import { ConfigurationError, paramsOf, servedParams } from './params.ts';
 
 /** A policy that is to be asked about a request, by one of its bindings. */

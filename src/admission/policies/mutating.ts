@@ -1,30 +1,23 @@
-import { cloneJson, type JsonObject, jsonEqual } from '../../base/json.ts';
+import { jsonEqual } from '../../base/json.ts';
 import type { Counter, MetricRegistry } from '../../base/metrics.ts';
 import { forbidden, StatusError } from '../../meta/status.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import type { AdmissionCall, Reinvocation } from '../../registry/contract.ts';
+import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { askConditions } from '../cel/conditions.ts';
 import { factsOf, kindFor } from '../matching/facts.ts';
+import type { Judging } from '../matching/form.ts';
 import { convertTo } from '../matching/versioned.ts';
+import { Reinvocable } from '../reinvocation.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 import { replaceContent } from '../webhooks/patched.ts';
 import { MutationError } from './apply-configuration.ts';
 import type { PolicyBasis } from './definition.ts';
 import type { JudgeByPolicies } from './hooks.ts';
 import { type Invocation, invocationsOf } from './invocations.ts';
-import type { Judging } from './match.ts';
 import { type CompiledMutations, compileMutations, mutated } from './mutation.ts';
 import { PolicySubject } from './subject.ts';
 import { scopeOf } from './validation.ts';
-
-/** What the plugin keeps from one run over an object to the next. */
-interface Kept {
-  output: JsonObject | undefined;
-  /** What was asked and is to be asked again when the object changes after it. */
-  readonly asked: Set<string>;
-  readonly toAsk: Set<string>;
-}
 
 /** Something that refuses the request. */
 interface Refusal {
@@ -35,8 +28,7 @@ interface Refusal {
 }
 
 interface Run extends Judging {
-  readonly again: Reinvocation;
-  readonly kept: Kept;
+  readonly remembered: Reinvocable;
   readonly refusals: Refusal[];
   readonly checks: MutationMetrics;
 }
@@ -60,35 +52,18 @@ export function mutatingJudge(tools: AdmissionTools): JudgeByPolicies {
   return async (call, hooks) => {
     const judging = { call, facts: factsOf(call), tools };
     const { invocations, misconfigured } = await invocationsOf(hooks, judging);
-    call.again ??= { wanted: false, isSecond: false, kept: new Map() };
-    const { again } = call;
-    const kept = keptIn(again);
-    if (again.isSecond && !jsonEqual(kept.output, call.object)) requireAgain(kept);
+    const remembered = Reinvocable.of(call, pluginName);
     const refusals: Refusal[] = misconfigured.map(({ policy, binding, message }) => ({
       policy: policy.name,
       binding: binding?.name,
       message,
       reason: undefined,
     }));
-    const run: Run = { ...judging, again, kept, refusals, checks };
+    const run: Run = { ...judging, remembered, refusals, checks };
     for (const invocation of invocations) await changeBy(invocation, run);
-    const isNeeded = kept.asked.size > 0 && call.object !== undefined;
-    kept.output = isNeeded ? cloneJson(call.object as ApiObject) : undefined;
+    remembered.leave(call.object);
     if (refusals.length > 0) throw refusalOf(refusals, call);
   };
-}
-
-function keptIn(again: Reinvocation): Kept {
-  const known = again.kept.get(pluginName) as Kept | undefined;
-  if (known !== undefined) return known;
-  const kept: Kept = { output: undefined, asked: new Set(), toAsk: new Set() };
-  again.kept.set(pluginName, kept);
-  return kept;
-}
-
-function requireAgain(kept: Kept): void {
-  for (const key of kept.asked) kept.toAsk.add(key);
-  kept.asked.clear();
 }
 
 async function changeBy(invocation: Invocation, run: Run): Promise<void> {
@@ -98,12 +73,9 @@ async function changeBy(invocation: Invocation, run: Run): Promise<void> {
     const { namespace = '', name = '' } = param?.metadata ?? {};
     const key = JSON.stringify([policy.name, binding.name, namespace, name]);
     if (!(await meetsConditions(invocation, param, run))) continue;
-    if (run.again.isSecond && !run.kept.toAsk.has(key)) continue;
-    if (await changeWith(invocation, param, run)) {
-      requireAgain(run.kept);
-      run.again.wanted = true;
-    }
-    if (mutations.isReinvocable) run.kept.asked.add(key);
+    if (!run.remembered.isDue(key)) continue;
+    if (await changeWith(invocation, param, run)) run.remembered.objectChanged();
+    if (mutations.isReinvocable) run.remembered.wasAsked(key);
   }
 }
 

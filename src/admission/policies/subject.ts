@@ -4,9 +4,9 @@ import { notFound } from '../../meta/status.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { requestVariables } from '../cel/run.ts';
 import { kindFor } from '../matching/facts.ts';
+import type { Judging } from '../matching/form.ts';
 import { convertTo, type Served } from '../matching/versioned.ts';
 import { requestFields } from '../webhooks/review.ts';
-import type { Judging } from './match.ts';
 
 /** What expressions are shown of a request, in one served version. */
 export class PolicySubject {

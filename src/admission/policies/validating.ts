@@ -3,11 +3,11 @@ import { forbidden, StatusError, type StatusReason } from '../../meta/status.ts'
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { factsOf } from '../matching/facts.ts';
+import type { Judging } from '../matching/form.ts';
 import { type AdmissionTools, nameOf } from '../tools.ts';
 import type { Binding, PolicyBasis } from './definition.ts';
 import type { JudgeByPolicies } from './hooks.ts';
 import { type Invocation, invocationsOf } from './invocations.ts';
-import type { Judging } from './match.ts';
 import { type PolicyMetrics, policyMetrics } from './metrics.ts';
 import { PolicySubject } from './subject.ts';
 import {

@@ -1,9 +1,10 @@
-import { cloneJson, type JsonObject, jsonEqual } from '../../base/json.ts';
+import { type JsonObject, jsonEqual } from '../../base/json.ts';
 import { encodeJson } from '../../codec/json.ts';
 import { decodeManaged } from '../../engines/apply/managed-fields.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import type { AdmissionCall, Reinvocation } from '../../registry/contract.ts';
+import type { AdmissionCall } from '../../registry/contract.ts';
 import { convertTo } from '../matching/versioned.ts';
+import { Reinvocable } from '../reinvocation.ts';
 import type { AdmissionTools } from '../tools.ts';
 import { type Asking, askHook, measured, outOfTime, unforeseen } from './ask.ts';
 import { failureError, HookFailure } from './denial.ts';
@@ -12,21 +13,10 @@ import { type HookMetrics, hookMetrics } from './metrics.ts';
 import { patchedBy, replaceContent } from './patched.ts';
 import { type Invocation, invocationOf } from './select.ts';
 
-/** What the plugin keeps from one run over an object to the next. */
-interface Kept {
-  /** The object as this plugin left it. */
-  output: JsonObject | undefined;
-  /** Hooks that were asked and are to be asked again when the object changes after them. */
-  readonly asked: Set<string>;
-  /** Hooks to ask in the second run. */
-  readonly toAsk: Set<string>;
-}
-
 interface Run extends Asking {
   readonly call: AdmissionCall;
   readonly metrics: HookMetrics;
-  readonly again: Reinvocation;
-  readonly kept: Kept;
+  readonly remembered: Reinvocable;
 }
 
 const pluginName = 'MutatingAdmissionWebhook';
@@ -35,39 +25,26 @@ const pluginName = 'MutatingAdmissionWebhook';
 export function mutatingDispatch(tools: AdmissionTools): Dispatch {
   const metrics = hookMetrics(tools.metrics, 'admit');
   return async (call, hooks) => {
-    call.again ??= { wanted: false, isSecond: false, kept: new Map() };
-    const { again } = call;
-    const kept = (again.kept.get(pluginName) as Kept | undefined) ?? {
-      output: undefined,
-      asked: new Set<string>(),
-      toAsk: new Set<string>(),
-    };
-    again.kept.set(pluginName, kept);
-    if (again.isSecond && !jsonEqual(kept.output, call.object)) requireAgain(kept);
-    const run: Run = { tools, phase: 'mutating', call, metrics, again, kept };
-    const owners = call.object?.metadata.managedFields;
+    const remembered = Reinvocable.of(call, pluginName);
+    const run: Run = { tools, phase: 'mutating', call, metrics, remembered };
+    // The options of a stream have no metadata.
+    const owners = call.object?.metadata?.managedFields;
     let changed = false;
     for (const [index, hook] of hooks.entries()) {
       if (await askOne(hook, run, index)) changed = true;
     }
     if (changed) keepOwnersReadable(call, owners);
-    kept.output =
-      kept.asked.size > 0 && call.object !== undefined ? cloneJson(call.object) : undefined;
+    remembered.leave(call.object);
   };
-}
-
-function requireAgain(kept: Kept): void {
-  for (const uid of kept.asked) kept.toAsk.add(uid);
-  kept.asked.clear();
 }
 
 /** Asks one hook, if it is to be asked. @returns whether it changed the object */
 async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
-  const { call, tools, again, kept } = run;
+  const { call, tools, remembered } = run;
   const invocation = await invocationOf(hook, run);
   if (invocation === undefined) return false;
   // Who was passed over the first time is not asked for the first time in the second run.
-  if (again.isSecond && !kept.toAsk.has(hook.uid)) return false;
+  if (!remembered.isDue(hook.uid)) return false;
   const startMs = tools.clock.monotonic();
   let changed = false;
   let failure: unknown;
@@ -81,11 +58,8 @@ async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
   const durationMs = tools.clock.monotonic() - startMs;
   const { operation } = invocation.asked.facts;
   run.metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
-  if (changed) {
-    requireAgain(kept);
-    again.wanted = true;
-  }
-  if (hook.isReinvocable) kept.asked.add(hook.uid);
+  if (changed) remembered.objectChanged();
+  if (hook.isReinvocable) remembered.wasAsked(hook.uid);
   if (failure === undefined) return changed;
   if (!(failure instanceof HookFailure)) throw unforeseen(failure);
   if (!isIgnored) throw failureError(failure);
@@ -113,18 +87,18 @@ async function change(invocation: Invocation, run: Run, index: number): Promise<
 
 function failOpen(failure: HookFailure, run: Run, at: { hook: Hook; index: number }): void {
   if (failure.isCanceled) return;
-  const { tools, metrics, again, call } = run;
+  const { tools, metrics, remembered, call } = run;
   const { hook, index } = at;
   metrics.failedOpen(hook.name);
   tools.log('a webhook failed and was passed over', failure);
-  const key = `round_${again.isSecond ? 1 : 0}_index_${index}`;
+  const key = `round_${remembered.round}_index_${index}`;
   const domain = `failed-open.mutation.webhook.${tools.dialect.group('admission')}`;
   call.context.request?.annotate(`${domain}/${key}`, hook.name);
 }
 
 /** Tells the audit log what a hook did, under upstream's keys. */
 function annotate(
-  { tools, again, call }: Run,
+  { tools, remembered, call }: Run,
   at: {
     readonly hook: Hook;
     readonly index: number;
@@ -135,7 +109,7 @@ function annotate(
   const { request } = call.context;
   if (request === undefined) return;
   const { configuration, name: webhook } = at.hook;
-  const key = `round_${again.isSecond ? 1 : 0}_index_${at.index}`;
+  const key = `round_${remembered.round}_index_${at.index}`;
   const domain = `${at.what}.webhook.${tools.dialect.group('admission')}`;
   const told = encodeJson({ configuration, webhook, ...at.more }).toString('utf8');
   request.annotate(`${domain}/${key}`, told, at.what === 'patch' ? 'Request' : 'Metadata');
@@ -149,7 +123,7 @@ function keepOwnersReadable(
   { object, context }: AdmissionCall,
   owners: ApiObject['metadata']['managedFields'],
 ): void {
-  if (object === undefined || object.metadata.managedFields === owners) return;
+  if (object === undefined || object.metadata?.managedFields === owners) return;
   try {
     decodeManaged(object.metadata.managedFields);
   } catch (error) {

@@ -4,8 +4,8 @@ import type { AdmissionCall } from '../../registry/contract.ts';
 import { groupResourceOf } from '../../registry/registry.ts';
 import { askConditions, type CompiledCondition, compileConditions } from '../cel/conditions.ts';
 import { requestVariables } from '../cel/run.ts';
-import { equivalentsOf, factsOf, kindFor, type RequestFacts } from '../matching/facts.ts';
-import { matchesRule } from '../matching/rules.ts';
+import { factsOf, kindFor, type RequestFacts } from '../matching/facts.ts';
+import { formByRules } from '../matching/form.ts';
 import { selectsNamespace, selectsObject } from '../matching/selectors.ts';
 import { convertTo, type Served } from '../matching/versioned.ts';
 import type { AdmissionTools } from '../tools.ts';
@@ -34,30 +34,13 @@ interface Selecting {
 export async function invocationOf(hook: Hook, at: Selecting): Promise<Invocation | undefined> {
   const { call, tools } = at;
   const facts = factsOf(call);
-  const served = matchedAs(hook, { call, facts, tools });
+  const served = formByRules(hook.rules, hook.matchPolicy, { call, facts, tools });
   if (served === undefined || !selectsObject(hook.objectSelector, call)) return undefined;
   const { objects } = tools;
   if (!(await selectsNamespace(hook.namespaceSelector, { call, facts, objects }))) return undefined;
   const invocation = { hook, asked: askedOf(call, { facts, served, tools }), served };
   if (hook.conditions.length === 0) return invocation;
   return (await meetsConditions(invocation, at)) ? invocation : undefined;
-}
-
-/** The served form by which the hook's rules match: the request's own, or an equivalent one. */
-function matchedAs(
-  hook: Hook,
-  at: { call: AdmissionCall; facts: RequestFacts; tools: AdmissionTools },
-): Served | undefined {
-  const { call, facts, tools } = at;
-  const { target } = call;
-  if (hook.rules.some((rule) => matchesRule(rule, facts))) return target;
-  if (hook.matchPolicy !== 'Equivalent') return undefined;
-  const equivalents = equivalentsOf(tools.snapshot(), target);
-  for (const rule of hook.rules) {
-    const found = equivalents.find(({ resource }) => matchesRule(rule, facts, resource));
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
 
 function askedOf(
