@@ -367,6 +367,41 @@ test('OPS-2: - as the path is standard output', async () => {
   }
 });
 
+test('OPS-2: upstream’s names are spoken where they are asked for', async () => {
+  const own = auditFolder({ apiVersion: 'audit.k8s.io/v1', rules: [{ level: 'Metadata' }] });
+  const other = await startTestServer({ audit: own.settings, dialect: 'kubernetes' });
+  try {
+    const { id, headers } = named();
+    await other.get(maps, { headers });
+    expect((await own.of(id)).at(-1)).toMatchObject({
+      apiVersion: 'audit.k8s.io/v1',
+      annotations: { 'authorization.k8s.io/decision': 'allow' },
+    });
+  } finally {
+    await other.stop();
+    own.remove();
+  }
+});
+
+test('OPS-2: a request that took long says how long', async () => {
+  const own = auditFolder({ rules: [{ level: 'Metadata' }] });
+  let aheadMs = 0;
+  const now = () => systemClock.now() + aheadMs;
+  const other = await startTestServer({ audit: own.settings, clock: { ...systemClock, now } });
+  try {
+    const { id, headers } = named();
+    const watch = await other.watch(`${maps}?watch=1`, { headers });
+    await own.of(id, 'ResponseStarted');
+    aheadMs = 90_000;
+    watch.close();
+    const { annotations } = (await own.of(id)).at(-1);
+    expect(annotations['apiserver.latency.svc.io/total']).toMatch(/^1m30(\.\d+)?s$/);
+  } finally {
+    await other.stop();
+    own.remove();
+  }
+});
+
 test('OPS-2: the metrics count events and levels', async () => {
   const text = await eventually(async () => (await server.get('/metrics')).text);
   const count = (name: string) =>

@@ -104,12 +104,11 @@ export function createAuthorization(options: {
   return {
     decide,
     authorize(attributes, heard) {
-      const judged = (result: AuthorizationResult): Permit => {
-        heard?.(result);
-        return permit(attributes, result);
-      };
       const result = decide(attributes);
-      return result instanceof Promise ? result.then(judged) : judged(result);
+      if (result instanceof Promise) {
+        return result.then((settled) => permit(attributes, settled, heard));
+      }
+      return permit(attributes, result, heard);
     },
   };
 }
@@ -123,7 +122,12 @@ function withoutOpinion(passed: readonly AuthorizationResult[]): AuthorizationRe
   return { ...result, error: errors.size === 1 ? first : `[${[...errors].join(', ')}]` };
 }
 
-function permit(attributes: Attributes, result: AuthorizationResult): Permit {
+function permit(
+  attributes: Attributes,
+  result: AuthorizationResult,
+  heard: ((verdict: AuthorizationResult) => void) | undefined,
+): Permit {
+  heard?.(result);
   if (result.decision !== 'allow') throw forbiddenMessage(attributes, result.reason);
   return new Permit(key, attributes, result.reason);
 }
