@@ -18,8 +18,9 @@ export interface LoadCall {
 
 export interface LoadAnswer {
   readonly status: number;
-  /** Length of the body, bytes; the body itself only when it is short. */
+  /** Length of the body, bytes. */
   readonly bytes: number;
+  /** The beginning of the body: to keep all of a long one would cost more than to serve it. */
   readonly body: Buffer;
 }
 
@@ -28,8 +29,8 @@ export interface LoadTarget {
   readonly token: string;
 }
 
-/** Bodies longer than this are counted and dropped. */
-const keptBytesMax = 1 << 20;
+/** So much of a body is kept, or a piece more. */
+export const keptBytes = 16 * 1024;
 
 /** One keep-alive connection over HTTP/1.1 (streams take one of their own). */
 export function http1Client(target: LoadTarget): LoadClient {
@@ -89,9 +90,9 @@ function collector(): {
   let bytes = 0;
   return {
     add(chunk) {
+      if (bytes < keptBytes) chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes <= keptBytesMax) chunks.push(chunk);
     },
-    done: () => ({ bytes, body: bytes <= keptBytesMax ? Buffer.concat(chunks) : Buffer.alloc(0) }),
+    done: () => ({ bytes, body: Buffer.concat(chunks) }),
   };
 }

@@ -1,5 +1,5 @@
 import tls from 'node:tls';
-import type { LoadAnswer, LoadCall, LoadClient, LoadTarget } from './client.ts';
+import { keptBytes, type LoadCall, type LoadClient, type LoadTarget } from './client.ts';
 
 /**
  * HTTP/2 over one TLS connection, only as much of it as a load generator needs: node's own client
@@ -16,10 +16,10 @@ export function leanHttp2Client(target: LoadTarget): LoadClient {
         connection.open(call, {
           onHead: () => {},
           onData: (chunk) => {
+            if (bytes < keptBytes) chunks.push(Buffer.from(chunk));
             bytes += chunk.length;
-            if (bytes <= keptBytesMax) chunks.push(Buffer.from(chunk));
           },
-          onEnd: (status) => resolve(answerOf(status, bytes, chunks)),
+          onEnd: (status) => resolve({ status, bytes, body: Buffer.concat(chunks) }),
           onError: reject,
         });
       }),
@@ -32,13 +32,6 @@ export function leanHttp2Client(target: LoadTarget): LoadClient {
       }),
     close: () => connection.close(),
   };
-}
-
-const keptBytesMax = 1 << 20;
-
-function answerOf(status: number, bytes: number, chunks: readonly Buffer[]): LoadAnswer {
-  const body = bytes > keptBytesMax ? Buffer.alloc(0) : Buffer.concat([...chunks]);
-  return { status, bytes, body };
 }
 
 interface Listener {
