@@ -17,6 +17,8 @@ interface Flaky {
   readonly store: Store;
   /** What the next ranges fail with. */
   rangeFails: StoreError | undefined;
+  /** The same for watches. */
+  watchFails: StoreError | undefined;
   /** Ends the watches that are open. */
   cut(reason: StoreError): void;
 }
@@ -31,6 +33,7 @@ function flakyStore(): Flaky {
   const open = new Set<{ request: WatchRequest; close: () => void }>();
   const flaky: Flaky = {
     rangeFails: undefined,
+    watchFails: undefined,
     cut(reason) {
       for (const watch of open) {
         open.delete(watch);
@@ -45,6 +48,7 @@ function flakyStore(): Flaky {
         return inner.range(request);
       },
       async watch(request) {
+        if (flaky.watchFails !== undefined) throw flaky.watchFails;
         const watch = await inner.watch(request);
         open.add({ request, close: () => watch.close() });
         return watch;
@@ -78,11 +82,28 @@ test('a store that is not there yet is asked again', async () => {
   flaky.rangeFails = unavailable();
   const cache = openCache(flaky.store, clock);
   const early = cache.get('a/x', undefined);
-  await settle();
+  const watching = cache.watch(watchSpec(new TestReader()));
+  const ready = cache.ready();
+  // Who asks is told, rather than kept waiting for who knows how long.
+  await expect(early).rejects.toMatchObject({ status: { code: 503 } });
+  await expect(watching).rejects.toMatchObject({ status: { code: 503 } });
   flaky.rangeFails = undefined;
   clock.advance(1000);
+  await ready;
+  expect((await cache.get('a/x', undefined))?.revision).toBe(1);
+});
+
+test('a store that lists, but cannot be followed yet, is asked again', async () => {
+  const flaky = flakyStore();
+  const clock = new FakeClock();
+  await putWidget(flaky.store, { namespace: 'a', name: 'x' });
+  flaky.watchFails = unavailable();
+  const cache = openCache(flaky.store, clock);
+  await expect(cache.get('a/x', undefined)).rejects.toMatchObject({ status: { code: 503 } });
+  flaky.watchFails = undefined;
+  clock.advance(1000);
   await cache.ready();
-  expect((await early)?.revision).toBe(1);
+  expect((await cache.get('a/x', undefined))?.revision).toBe(1);
 });
 
 test('a cut connection is taken up again where it broke, and watches live on', async () => {
@@ -181,4 +202,51 @@ test('a resume from far back is not taken for a slow reader', async () => {
   reader.resume();
   await settle();
   expect(reader.events).toHaveLength(50);
+});
+
+test('STORE-3: an object that cannot be read any more is told of, and not gone', async () => {
+  const flaky = flakyStore();
+  const { store } = flaky;
+  const clock = new FakeClock();
+  await putWidget(store, { namespace: 'a', name: 'x' });
+  const cache = openCache(store, clock);
+  await cache.ready();
+  const reader = new TestReader();
+  const changes: EntryChange[] = [];
+  await cache.watch(watchSpec(reader));
+  cache.subscribe((change) => void changes.push(change));
+  const key = `${prefix}a/x`;
+  await store.put({ key, value: Buffer.from('k8s:enc:'), expect: 1 });
+  await settle();
+  const read = async () => cache.get('a/x', undefined);
+  await expect(read()).rejects.toThrow(/StorageError: corrupt object, Code: 7, Key: .*a\/x,/);
+  const list = async (namespace: string) =>
+    cache.list({
+      namespace,
+      resourceVersion: undefined,
+      resourceVersionMatch: undefined,
+      limit: undefined,
+      continueToken: undefined,
+      filter: undefined,
+    });
+  await expect(list('')).rejects.toThrow(/^failed to read one or more .* from the storage$/);
+  expect((await list('b')).count).toBe(0);
+  expect(changes).toEqual([]);
+  expect(reader.short).toEqual(['ADDED a/x@1']);
+
+  // While all is loaded anew it is still told of.
+  flaky.rangeFails = unavailable();
+  flaky.cut(new StoreError({ code: 'compacted', message: 'gone' }));
+  await expect(read()).rejects.toThrow('corrupt object');
+  clock.advance(1000);
+  await settle();
+  flaky.rangeFails = undefined;
+  clock.advance(1000);
+  await cache.ready();
+  await expect(read()).rejects.toThrow('corrupt object');
+
+  await store.delete({ key, expect: 2 });
+  await settle();
+  expect(await read()).toBeUndefined();
+  expect((await list('')).count).toBe(0);
 });

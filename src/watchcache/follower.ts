@@ -41,10 +41,9 @@ export interface FollowerOptions extends LoaderOptions {
 export class Follower {
   readonly freshness: Freshness;
   readonly #options: FollowerOptions;
-  /** The same, with what cannot be read now noted. */
-  readonly #noting: LoaderOptions;
-  /** Objects that stand in the store and cannot be read, by their keys. */
-  readonly unreadable = new Map<string, UnreadableRecord>();
+  #unreadable = new Map<string, UnreadableRecord>();
+  /** The options with what cannot be read noted there. */
+  #noting: LoaderOptions;
   #window: ChangeWindow | undefined;
   #watch: StoreWatch | undefined;
   #applied: Revision = 0;
@@ -55,11 +54,13 @@ export class Follower {
 
   constructor(options: FollowerOptions) {
     this.#options = options;
-    this.#noting = {
-      ...options,
-      onUnreadable: (found) => void this.unreadable.set(found.key, found),
-    };
+    this.#noting = noting(options, this.#unreadable);
     this.freshness = new Freshness({ clock: options.clock, progress: () => this.progress() });
+  }
+
+  /** Objects that stand in the store and cannot be read, by their keys. */
+  get unreadable(): ReadonlyMap<string, UnreadableRecord> {
+    return this.#unreadable;
   }
 
   /** Undefined until the first load is complete. */
@@ -145,9 +146,13 @@ export class Follower {
   }
 
   async #load(): Promise<void> {
-    this.unreadable.clear();
-    const { snapshot, revision } = await loadSnapshot(this.#noting);
+    const unreadable = new Map<string, UnreadableRecord>();
+    const loading = noting(this.#options, unreadable);
+    const { snapshot, revision } = await loadSnapshot(loading);
     if (this.#closed) return;
+    // Until here those of the load before stand: what is not yet read again is not gone.
+    this.#unreadable = unreadable;
+    this.#noting = loading;
     const before = this.#window?.current;
     const { limits, onLost, onLoaded } = this.#options;
     if (before !== undefined) onLost();
@@ -192,8 +197,8 @@ export class Follower {
     const at = this.#options.clock.monotonic();
     for (const event of events) {
       if (event.revision <= this.#applied) continue;
-      if (this.unreadable.size > 0) {
-        this.unreadable.delete(event.key.slice(this.#options.prefix.length));
+      if (this.#unreadable.size > 0) {
+        this.#unreadable.delete(event.key.slice(this.#options.prefix.length));
       }
       const change = changeOf(this.#noting, event, window.current);
       this.#applied = event.revision;
@@ -214,6 +219,13 @@ export class Follower {
       if (previous?.revision !== current.revision) onMissed({ previous, current, revision });
     }
   }
+}
+
+/** The same options, with what cannot be read put into a map. */
+function noting(options: LoaderOptions, into: Map<string, UnreadableRecord>): LoaderOptions {
+  const { store, prefix, logger, indexOf } = options;
+  const onUnreadable = (found: UnreadableRecord) => void into.set(found.key, found);
+  return { store, prefix, logger, indexOf, onUnreadable };
 }
 
 /** Turns events into changes, with the previous states that the snapshot and they give. */
