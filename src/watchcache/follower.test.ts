@@ -244,9 +244,11 @@ test('STORE-3: an object that cannot be read any more is told of, and not gone',
   clock.advance(1000);
   await cache.ready();
   await expect(read()).rejects.toThrow('corrupt object');
+  expect(changes).toEqual([]);
 
   await store.delete({ key, expect: 2 });
   await settle();
+  expect(changes).toMatchObject([{ previous: { key: 'a/x' }, current: undefined }]);
   expect(await read()).toBeUndefined();
   expect((await list('')).count).toBe(0);
 });

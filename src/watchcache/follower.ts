@@ -29,6 +29,8 @@ export interface FollowerOptions extends LoaderOptions {
   readonly retryMs: number;
   /** A new window stands: after the first load, and after history was lost in between. */
   readonly onLoaded: (window: ChangeWindow) => void;
+  /** There is no window yet, and the store did not give one; it is asked again. */
+  readonly onFailed: (error: unknown) => void;
   /** The present window is about to be replaced, since history was lost. */
   readonly onLost: () => void;
   /** Called for each change in order, after it is in the window. */
@@ -48,6 +50,8 @@ export class Follower {
   #watch: StoreWatch | undefined;
   #applied: Revision = 0;
   #closed = false;
+  /** The window stands and is followed. */
+  #isLoaded = false;
   #extending: Promise<void> | undefined;
   /** Watches after this revision or an older one were found to be too old. */
   #lostBefore: Revision = -1;
@@ -137,7 +141,8 @@ export class Follower {
     const code = error instanceof StoreError ? error.code : 'other';
     if (code === 'closed') return;
     logger.warn('following the store was interrupted', { prefix, error: String(error) });
-    const fromStart = code === 'compacted' || this.#window === undefined;
+    const fromStart = code === 'compacted' || !this.#isLoaded;
+    if (!this.#isLoaded) this.#options.onFailed(error);
     clock.after(retryMs, () => {
       if (this.#closed) return;
       const again = fromStart ? () => this.#load() : () => this.#follow();
@@ -148,19 +153,23 @@ export class Follower {
   async #load(): Promise<void> {
     const unreadable = new Map<string, UnreadableRecord>();
     const loading = noting(this.#options, unreadable);
-    const { snapshot, revision } = await loadSnapshot(loading);
+    const { snapshot: loaded, revision } = await loadSnapshot(loading);
     if (this.#closed) return;
     // Until here those of the load before stand: what is not yet read again is not gone.
     this.#unreadable = unreadable;
     this.#noting = loading;
     const before = this.#window?.current;
+    const snapshot = withKept(loaded, { before, keys: unreadable.keys() });
     const { limits, onLost, onLoaded } = this.#options;
+    this.#isLoaded = false;
     if (before !== undefined) onLost();
     this.#window = new ChangeWindow({ limits, revision, snapshot });
     this.#applied = revision;
     if (before !== undefined) this.#reportMissed(before, snapshot);
     await this.#follow();
-    if (!this.#closed) onLoaded(this.#window);
+    if (this.#closed) return;
+    this.#isLoaded = true;
+    onLoaded(this.#window);
   }
 
   async #follow(): Promise<void> {
@@ -219,6 +228,20 @@ export class Follower {
       if (previous?.revision !== current.revision) onMissed({ previous, current, revision });
     }
   }
+}
+
+/** What cannot be read any more is not gone: it stays as it was seen last. */
+function withKept(
+  snapshot: Snapshot,
+  { before, keys }: { before: Snapshot | undefined; keys: Iterable<string> },
+): Snapshot {
+  let kept = snapshot;
+  if (before === undefined) return kept;
+  for (const key of keys) {
+    const previous = orderedMapGet(before, key);
+    if (previous !== undefined) kept = orderedMapSet(kept, key, previous);
+  }
+  return kept;
 }
 
 /** The same options, with what cannot be read put into a map. */

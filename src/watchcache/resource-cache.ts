@@ -103,6 +103,7 @@ class StoreBackedCache implements ResourceCache {
       retryMs: options.retryMs ?? 1000,
       onLoaded: (window) => this.#loaded(window),
       onLost: () => this.#lost(),
+      onFailed: (error) => this.#failed(error),
       onChange: (change) => {
         this.#dispatcher?.added(change);
         this.#tell(change);
@@ -121,7 +122,7 @@ class StoreBackedCache implements ResourceCache {
   }
 
   ready(): Promise<void> {
-    return this.#ready.promise;
+    return this.#whenReady();
   }
 
   peek(key: string): Entry | undefined {
@@ -195,6 +196,24 @@ class StoreBackedCache implements ResourceCache {
     const { window } = this.#follower;
     if (window === undefined || this.#closed) throw shuttingDown();
     return window;
+  }
+
+  /** Waits for as long as the store takes, however often it fails. */
+  async #whenReady(): Promise<void> {
+    while (this.#dispatcher === undefined) {
+      const { promise } = this.#ready;
+      await promise.catch((error: unknown) => {
+        if (this.#closed) throw error;
+      });
+    }
+  }
+
+  /** Who waits for the first load is told that the store does not serve. */
+  #failed(error: unknown): void {
+    if (!(error instanceof StoreError)) return;
+    const { reject } = this.#ready;
+    this.#ready = pendingPromise();
+    reject(unservedBy(error));
   }
 
   /** Watchers of a window that is lost must list again; reads wait for the new one. */
