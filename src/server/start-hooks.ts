@@ -64,14 +64,15 @@ export function runStartHooks(options: {
   const done = Promise.all(pending).then(() => {});
   return {
     done,
-    headStart: settled(done, clock),
+    headStart: headStart(done, clock),
     beginShutdown: () => {
       shuttingDown = true;
     },
   };
 }
 
-function settled(done: Promise<void>, clock: Clock): Promise<void> {
+/** Resolves when `done` has ended, well or not, or after the head start. */
+export function headStart(done: Promise<void>, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     const timer = clock.after(headStartMs, resolve);
     const end = () => {
