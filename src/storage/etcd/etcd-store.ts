@@ -198,7 +198,8 @@ class ConnectedStore implements EtcdStore {
     const feed = this.#assertOpen();
     if (request.after >= feed.floor) return feed.hub.watch(request);
     const { client, keys } = this;
-    return PastWatch.open({ request, feed, client, keys });
+    const { clock, callTimeoutMs: timeoutMs } = this.#options;
+    return PastWatch.open({ request, feed, client, keys, clock, timeoutMs });
   }
 
   async compact(revision: Revision): Promise<void> {

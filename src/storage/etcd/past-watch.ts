@@ -1,3 +1,4 @@
+import type { Clock } from '../../base/clock.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import {
   type Revision,
@@ -8,6 +9,7 @@ import {
 } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
 import type { EtcdClient, OpenStream } from './client.ts';
+import { timedOut } from './errors.ts';
 import type { EventFeed } from './event-feed.ts';
 import { streamEvents } from './event-stream.ts';
 import type { KeySpace } from './key-space.ts';
@@ -34,17 +36,26 @@ export class PastWatch implements StoreWatch {
     this.#position = options.request.after;
   }
 
-  /** Resolves when the past is known to be there; rejects with `compacted` when it is not. */
+  /**
+   * Resolves when the past is known to be there; rejects with `compacted` when it is not, and with
+   * `timed-out` when etcd does not say.
+   */
   static open(options: {
     readonly request: WatchRequest;
     readonly feed: EventFeed;
     readonly client: EtcdClient;
     readonly keys: KeySpace;
+    readonly clock: Clock;
+    readonly timeoutMs: number;
   }): Promise<PastWatch> {
-    const { request, feed, client, keys } = options;
+    const { request, feed, client, keys, clock, timeoutMs } = options;
     const watch = new PastWatch({ request, feed });
     return new Promise((resolve, reject) => {
       let started = false;
+      const timer = clock.after(timeoutMs, () => {
+        watch.close();
+        reject(timedOut());
+      });
       watch.#stream = streamEvents({
         client,
         keys,
@@ -54,9 +65,11 @@ export class PastWatch implements StoreWatch {
           // Who asked has the watch in hand before the first events come.
           if (!started) resolve(watch);
           started = true;
+          timer.stop();
           queueMicrotask(() => watch.#take(events, through));
         },
         onEnd: (error) => {
+          timer.stop();
           if (started) watch.#end(error);
           else reject(error);
         },
