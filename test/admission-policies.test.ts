@@ -342,6 +342,46 @@ describe('ADM-3: parameters', () => {
     );
   });
 
+  test('ADM-3: a binding without any leaves params null', async () => {
+    await kit.bound({ paramKind, validations: [{ expression: 'params == null' }] });
+    expect((await create('a')).status).toBe(201);
+  });
+
+  test('ADM-3: objects of a custom kind, until the kind is gone', async () => {
+    const group = `params-${kit.namespace}.example.com`;
+    const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+    const properties = { limit: { type: 'integer' } };
+    await server.post(definitions, {
+      apiVersion: 'apiextensions.svc.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `limits.${group}` },
+      spec: {
+        group,
+        scope: 'Namespaced',
+        names: { plural: 'limits', singular: 'limit', kind: 'Limit', listKind: 'LimitList' },
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: 'object', properties } },
+          },
+        ],
+      },
+    });
+    const limits = `/apis/${group}/v1/namespaces/${kit.params}/limits`;
+    await eventually(async () => (await server.get(limits)).status === 200);
+    const kind = { apiVersion: `${group}/v1`, kind: 'Limit' };
+    await server.post(limits, { ...kind, metadata: { name: 'p' }, limit: 1 });
+    const smaller = [{ expression: 'int(object.data.a) <= params.limit' }];
+    await kit.bound({ paramKind: kind, validations: smaller }, at({ name: 'p' }));
+    expect((await create('a')).status).toBe(201);
+    expect((await create('b', two)).status).toBe(422);
+    await server.remove(`${definitions}/limits.${group}`);
+    const refusal = async () => (await create('c')).body.message ?? '';
+    await eventually(async () => (await refusal()).includes('referenced by paramKind'));
+  });
+
   test('ADM-3: cluster-scoped parameters are in no namespace', async () => {
     const namespaces = { apiVersion: 'v1', kind: 'Namespace' };
     const spec = {

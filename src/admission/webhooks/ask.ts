@@ -1,5 +1,6 @@
 import { JsonError } from '../../codec/json-error.ts';
 import { DecodeError } from '../../engines/schema/depth.ts';
+import { qualifiedName } from '../../meta/names.ts';
 import { internalError, StatusError } from '../../meta/status.ts';
 import type { AdmissionTools } from '../tools.ts';
 import { dryRunRefused, HookDenial, HookFailure } from './denial.ts';
@@ -47,8 +48,10 @@ export async function askHook(invocation: Invocation, asking: Asking): Promise<V
     const why = `received invalid webhook response: ${textOf(error)}`;
     throw new HookFailure(hook.name, { why, code: 503 });
   }
-  for (const [key, value] of verdict.auditAnnotations) {
-    context.request?.annotate(`${hook.name}/${key}`, value);
+  for (const [name, value] of verdict.auditAnnotations) {
+    const key = `${hook.name}/${name}`;
+    // What cannot be a key is left out, as upstream.
+    if (qualifiedName(key).length === 0) context.request?.annotate(key, value);
   }
   for (const text of verdict.warnings) context.warn(text);
   if (verdict.allowed) return verdict;

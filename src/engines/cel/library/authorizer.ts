@@ -131,8 +131,8 @@ const checkCost = 350_000;
 
 function check([target, verb]: readonly Value[], context: { spend(cost: number): void }): Value {
   context.spend(checkCost - 1);
-  const draft = { ...draftOf(target), verb: textOf(verb) };
-  const answer = draft.ask(draft);
+  const { ask, ...question } = draftOf(target);
+  const answer = ask({ ...question, verb: textOf(verb) });
   if (answer instanceof Promise) throw new EvaluationPaused(answer);
   const { allowed, reason, error } = answer;
   const key = JSON.stringify([allowed, reason, error]);
