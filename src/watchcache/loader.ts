@@ -53,9 +53,9 @@ export async function loadSnapshot(
     });
     revision = page.revision;
     for (const record of page.records) {
-      const { modRevision } = record;
-      const same = known && orderedMapGet(known, record.key.slice(prefix.length));
-      const stored = { ...record, revision: modRevision };
+      const { key, value, createRevision, modRevision, unreadable } = record;
+      const same = known && orderedMapGet(known, key.slice(prefix.length));
+      const stored = { key, value, createRevision, revision: modRevision, unreadable };
       const entry = same?.revision === modRevision ? same : decodeEntry(options, stored);
       if (entry !== undefined) pairs.push([entry.key, entry]);
     }
@@ -80,7 +80,7 @@ export function decodeEntry(
     readonly createRevision: Revision;
     readonly revision: Revision;
     readonly hint?: unknown;
-    readonly unreadable?: string;
+    readonly unreadable?: string | undefined;
   },
 ): Entry | undefined {
   const { value, createRevision, revision, hint, unreadable } = record;
