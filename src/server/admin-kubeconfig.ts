@@ -29,7 +29,8 @@ export function writeAdminKubeconfig(options: {
     'current-context': name,
     preferences: {},
   };
-  writeFileAtomically({ path, text: `${JSON.stringify(config, undefined, 2)}\n`, mode: 0o600 });
+  const text = `${JSON.stringify(config, undefined, 2)}\n`;
+  writeFileAtomically({ path, text, mode: 0o600, atStart: 'remade' });
 }
 
 function userOf(

@@ -3,17 +3,23 @@ import { dirname } from 'node:path';
 
 /**
  * Writes a file that appears whole or not at all, with `mode` from its first moment: a private key
- * is never readable by others, and a crash leaves no half of one.
+ * is never readable by others, and a crash leaves no half of one. A file that every start writes
+ * anew may be `remade`: then nothing waits for the disk, and a power failure may empty it.
  */
-export function writeFileAtomically(options: { path: string; text: string; mode: number }): void {
-  const { path, text, mode } = options;
+export function writeFileAtomically(options: {
+  path: string;
+  text: string;
+  mode: number;
+  atStart?: 'kept' | 'remade';
+}): void {
+  const { path, text, mode, atStart = 'kept' } = options;
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const temporary = `${path}.${process.pid}.tmp`;
   rmSync(temporary, { force: true });
   const file = openSync(temporary, 'wx', mode);
   try {
     writeSync(file, text);
-    fsyncSync(file);
+    if (atStart === 'kept') fsyncSync(file);
   } finally {
     closeSync(file);
   }
