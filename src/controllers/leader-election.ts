@@ -44,6 +44,8 @@ export interface LeaderElectionOptions {
 
 /** Retries wait up to this share longer, so that candidates do not keep step; as upstream. */
 const jitterFactor = 1.2;
+/** Who stops does not wait longer for the Lease to be released: it expires by itself. */
+const releaseMs = 2000;
 
 /**
  * Leads where no other server does, by the scheme of upstream's controller managers: a Lease names
@@ -94,7 +96,10 @@ class LeaderElection {
     const wasLeading = this.#led !== undefined;
     this.#resign();
     await this.#ending;
-    if (wasLeading) await this.#release();
+    if (!wasLeading) return;
+    const { clock } = this.#options;
+    const late = new Promise<void>((resolve) => clock.after(releaseMs, resolve));
+    await Promise.race([this.#release(), late]);
   }
 
   /** Tries now rather than at the next turn; a candidate's try under way will do. */

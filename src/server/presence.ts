@@ -16,6 +16,8 @@ export interface Presence {
 export const presenceMs = 15_000;
 const tellMs = 10_000;
 const retryMs = 1000;
+/** A server that stops does not wait longer for the store to be told. */
+const farewellMs = 2000;
 
 interface PresenceOptions {
   readonly store: Store;
@@ -56,18 +58,22 @@ function announce(
         telling = undefined;
       });
   };
+  const take = async () => {
+    await telling;
+    try {
+      const found = await store.get(key);
+      if (found !== undefined) await store.delete({ key, expect: found.modRevision });
+    } catch (error) {
+      logger.debug(2, 'a presence is left to expire', { error: String(error) });
+    }
+  };
   tick();
   const timer = clock.every(tellMs, tick);
   return {
     async close() {
       timer.stop();
-      await telling;
-      try {
-        const found = await store.get(key);
-        if (found !== undefined) await store.delete({ key, expect: found.modRevision });
-      } catch (error) {
-        logger.debug(2, 'a presence is left to expire', { error: String(error) });
-      }
+      const late = new Promise<void>((resolve) => clock.after(farewellMs, resolve));
+      await Promise.race([take(), late]);
     },
   };
 }

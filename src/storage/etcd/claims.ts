@@ -7,6 +7,8 @@ import { compareTarget, methods } from './protocol.ts';
 /** A claim lasts as long as its process, and this much longer when the process dies. */
 const sessionMs = 60_000;
 const keepAliveMs = 20_000;
+/** A process that ends does not wait longer for etcd to be told. */
+const farewellMs = 2000;
 
 /** Names that were claimed together. */
 export interface Claim {
@@ -58,7 +60,8 @@ export class EtcdClaims {
     this.#end();
     if (session === undefined) return;
     try {
-      await this.#client.call(methods.leaseRevoke, { id: await session }, { repeatable: true });
+      const options = { repeatable: true, timeoutMs: farewellMs };
+      await this.#client.call(methods.leaseRevoke, { id: await session }, options);
     } catch (error) {
       this.#logger.debug(2, 'claims are left to expire', { error: String(error) });
     }
