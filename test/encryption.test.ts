@@ -8,7 +8,9 @@ import { silentLogger } from '../src/base/log.ts';
 import { readFeatureGates } from '../src/server/feature-gates.ts';
 import { readOptions } from '../src/server/options.ts';
 import { openEmbeddedStore } from '../src/storage/embedded/embedded-store.ts';
+import { hasEtcd, startTestEtcd } from '../src/storage/etcd/testing.ts';
 import { auditFolder, named } from './audit-run.ts';
+import { onEtcd } from './etcd-config.ts';
 import {
   adminToken,
   type ConfigChange,
@@ -255,6 +257,42 @@ describe('what cannot be read', () => {
       'the object that can be read again',
     );
     expect((await server.get(`${core}/secrets`)).body.items).toHaveLength(2);
+  });
+});
+
+describe.skipIf(!hasEtcd)('on an etcd', () => {
+  test('STORE-3: a server without the newest key tells of what others wrote', async () => {
+    const etcd = await startTestEtcd();
+    undo.push(() => etcd.dispose());
+    const [old, next] = [keyOf('old'), keyOf('new')];
+    const rule = (...keys: Loose[]) => [
+      { resources: ['secrets'], providers: [{ secretbox: { keys } }] },
+    ];
+    const file = configFile(rule(old), 'slow.json');
+    const shared = onEtcd(etcd);
+    const slow = await serverOf(undefined, {
+      ...shared,
+      encryption: { file, reload: 'automatic' },
+    });
+    const quick = await serverOf(rule(next, old), shared);
+    const made = await slow.post(`${core}/secrets`, secret('s'));
+    const read = await quick.get(`${core}/secrets/s`);
+    expect(read.body).toEqual(made.body);
+    const watch = await slow.watch(`${core}/secrets?watch=1`);
+    await watch.until((events) => events.length === 1, 'the Secret');
+    expect((await quick.put(`${core}/secrets/s`, read.body)).status).toBe(200);
+    const lost = await eventually(async () => {
+      const answer = await slow.get(`${core}/secrets/s`);
+      return answer.status === 500 ? answer : undefined;
+    }, 'the error');
+    expect(lost.body.message).toContain('no matching key was found for the provided Secretbox');
+    expect(watch.events.map(({ type }) => type)).toEqual(['ADDED']);
+    configFile(rule(old, next), 'slow.json');
+    await eventually(
+      async () => (await slow.get(`${core}/secrets/s`)).status === 200,
+      'the Secret that can be read again',
+    );
+    await watch.ended;
   });
 });
 
