@@ -107,9 +107,12 @@ async function startOwn(): Promise<Running> {
     // The reference's names, so that any server can be asked the same.
     '--dialect=kubernetes',
   ];
+  // With further authorities node reads all it knows before it runs anything: 40 ms of a start.
+  const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env;
   const before = performance.now();
   const child = spawn(process.execPath, ['bin/wheelhouse.js', 'serve', ...flags], {
     stdio: ['ignore', 'ignore', 'inherit'],
+    env,
   });
   await untilReady(url, child);
   const readyMs = performance.now() - before;
