@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { SharedReservations } from '../admission/quota-ledger.ts';
+import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { type Store, StoreError } from '../storage/contract.ts';
 import { unservedBy } from '../watchcache/store-errors.ts';
@@ -54,15 +55,53 @@ export function sharedReservations(
   };
 }
 
-/** Resources of which quotas count more than how many there are. */
-const measured = new Set(['pods', 'services', 'persistentvolumeclaims']);
+/** What of an object's content quotas look at, by resource; of others they count how many. */
+const contents: Readonly<Record<string, (object: ApiObject) => JsonObject>> = {
+  pods: (pod) => ({ spec: podPart(members(pod['spec'])), status: pick(pod['status'], ['phase']) }),
+  services: ({ spec }) => ({
+    spec: pick(spec, ['type', 'ports', 'allocateLoadBalancerNodePorts']),
+  }),
+  persistentvolumeclaims: ({ spec }) => ({ spec: pick(spec, ['storageClassName', 'resources']) }),
+};
 
-/** What quotas look at: nothing of a Secret's content goes through here. */
+const podMembers = [
+  'overhead',
+  'resources',
+  'priorityClassName',
+  'activeDeadlineSeconds',
+  'affinity',
+];
+const containerMembers = ['name', 'resources', 'restartPolicy'];
+
+function podPart(spec: JsonObject): JsonObject {
+  const containers = (list: JsonValue | undefined) =>
+    Array.isArray(list) ? list.map((one) => pick(one, containerMembers)) : [];
+  return {
+    ...pick(spec, podMembers),
+    containers: containers(spec['containers']),
+    initContainers: containers(spec['initContainers']),
+  };
+}
+
+/** Nothing else goes through here: what is encrypted where it is stored is not told in the clear. */
 function countedPart(resource: string, object: ApiObject): ApiObject {
-  const { apiVersion, kind, metadata, spec, status } = object;
-  const { labels: _, annotations: __, managedFields: ___, ...rest } = metadata;
-  const content = measured.has(resource) ? { spec, status } : {};
-  return { apiVersion, kind, metadata: rest, ...content } as ApiObject;
+  const { apiVersion, kind, metadata } = object;
+  const { labels: _, managedFields: __, annotations = {}, ...rest } = metadata;
+  const isClaim = resource === 'persistentvolumeclaims';
+  const counted = isClaim ? { ...rest, annotations } : rest;
+  const content = Object.hasOwn(contents, resource) ? contents[resource]?.(object) : undefined;
+  return { apiVersion, kind, metadata: counted, ...content } as ApiObject;
+}
+
+function members(value: JsonValue | undefined): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+function pick(value: JsonValue | undefined, names: readonly string[]): JsonObject {
+  const from = members(value);
+  return Object.fromEntries(
+    names.flatMap((name) => (Object.hasOwn(from, name) ? [[name, from[name]]] : [])),
+  );
 }
 
 /** Errors of the store as answers to the requests that meet them. */
