@@ -394,6 +394,41 @@ describe('ADM-2: what a mutating webhook does', () => {
     expect(made.body.spec).toEqual({ a: 'x' });
   });
 
+  test('ADM-2: what is asked of virtual sub-resources', async () => {
+    const rule = (resource: string) => ({
+      operations: ['CREATE'],
+      apiGroups: [''],
+      apiVersions: ['v1'],
+      resources: [resource],
+    });
+    await hooked(
+      'mutating',
+      { name: 'b.example.com', path: '/binding', rules: [rule('pods/binding')] },
+      { name: 't.example.com', path: '/token', rules: [rule('serviceaccounts/token')] },
+    );
+    service.answer('/binding', () =>
+      patching([{ op: 'replace', path: '/target/name', value: 'other' }]),
+    );
+    service.answer('/token', () =>
+      patching([{ op: 'replace', path: '/spec/expirationSeconds', value: 700 }]),
+    );
+    const base = `/api/v1/namespaces/${namespace}`;
+    const spec = { containers: [{ name: 'c', image: 'i' }] };
+    await server.post(`${base}/pods`, { kind: 'Pod', metadata: { name: 'p' }, spec });
+    const target = { kind: 'Node', name: 'n' };
+    await server.post(`${base}/pods/p/binding`, {
+      kind: 'Binding',
+      metadata: { name: 'p' },
+      target,
+    });
+    expect((await server.get(`${base}/pods/p`)).body.spec.nodeName).toBe('other');
+    const account = { kind: 'ServiceAccount', metadata: { name: 'a' } };
+    await server.post(`${base}/serviceaccounts`, account);
+    const asked = { kind: 'TokenRequest', spec: { audiences: ['x'], expirationSeconds: 3600 } };
+    const token = await server.post(`${base}/serviceaccounts/a/token`, asked);
+    expect(token.body.spec).toMatchObject({ audiences: ['x'], expirationSeconds: 700 });
+  });
+
   test('ADM-2: the replicas of a Scale', async () => {
     const labels = { a: 'b' };
     const apps = `/apis/apps/v1/namespaces/${namespace}/deployments`;

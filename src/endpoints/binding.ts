@@ -43,8 +43,10 @@ async function bind(
   asked: ApiCall,
 ): Promise<void> {
   const { context, target } = call;
-  const node = nodeOf(object);
+  nodeOf(object);
   await admitVirtual(asked, { object, options });
+  // Admission may have chosen another one.
+  const node = nodeOf(object);
   await updateObject(unasked(context.registry), {
     target: { ...target, subresource: 'binding' },
     context: writeContext(call, options),

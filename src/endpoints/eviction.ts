@@ -43,9 +43,12 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
     throw badRequest('name in URL does not match name in Eviction object');
   }
   const given = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
-  const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, given);
-  const write = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
+  parseDeleteOptions(new URLSearchParams(), context.dialect, given);
   await admitVirtual(call, { object, options });
+  // Admission may have changed what is asked for.
+  const admitted = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
+  const removal = parseDeleteOptions(new URLSearchParams(), context.dialect, admitted);
+  const write = writeContext(call, { ...options, dryRun: options.dryRun || removal.dryRun });
   await evict(call, { options: removal, write });
   const value: JsonObject = {
     kind: 'Status',

@@ -27,9 +27,11 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const accounts = context.registry.caches.of(target.def);
   const account = await accounts.get(objectKey(target.namespace, target.name), undefined);
   if (account === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  const spec = isObject(object.spec) ? object.spec : {};
-  const seconds = expirationOf(call, object, spec);
+  expirationOf(call, object, specOf(object));
   await admitVirtual(call, { object, options });
+  // Admission may have changed what is asked for.
+  const spec = specOf(object);
+  const seconds = expirationOf(call, object, spec);
   const audiences = Array.isArray(spec.audiences) ? spec.audiences.map(String) : [];
   const issued = await context.tokens.issue({
     namespace: target.namespace,
@@ -53,6 +55,8 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   };
   await sendValue(call, { status: 201, value });
 }
+
+const specOf = (object: ApiObject): JsonObject => (isObject(object.spec) ? object.spec : {});
 
 function expirationOf(call: ApiCall, object: ApiObject, spec: JsonObject): number {
   const given = Number(spec.expirationSeconds ?? defaultSeconds);
