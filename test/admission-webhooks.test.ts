@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   type AdmissionService,
@@ -295,6 +298,24 @@ describe('ADM-2: what a webhook is asked', () => {
     expect((await server.post(maps, configMap('a'))).status).toBe(201);
     expect(service.at('/v')).toHaveLength(before);
   });
+});
+
+test('ADM-2: after a restart the first write is judged already', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-hooks-'));
+  const store = { type: 'embedded', directory: join(directory, 'data') } as const;
+  try {
+    const before = await startTestServer({ store });
+    await configure(before, 'validating', [webhook(service, { path: '/restart' })]);
+    await before.stop();
+    service.answer('/restart', () => ({ allowed: false }));
+    const after = await startTestServer({ store });
+    const made = await after.post('/api/v1/namespaces/default/configmaps', configMap('a'));
+    await after.stop();
+    expect(made.status).toBe(400);
+    expect(made.body.message).toContain('denied the request without explanation');
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 });
 
 /** Makes sure that hooks are followed already: a hook of this namespace is asked. */
