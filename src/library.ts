@@ -49,7 +49,9 @@ async function startIn(
   const outcome = readOptions([
     '--bind-address=127.0.0.1',
     '--secure-port=0',
-    '--storage-backend=memory',
+    ...(flags.some((flag) => flag.startsWith('--etcd-servers'))
+      ? []
+      : ['--storage-backend=memory']),
     `--data-dir=${directory}`,
     `--cert-dir=${join(directory, 'certificates')}`,
     ...flags,

@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startControlPlane } from '../src/library.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '../src/storage/etcd/testing.ts';
 import { onEtcd, quickElection } from './etcd-config.ts';
-import { configMap, eventually, type Loose, startTestServer, type TestServer } from './harness.ts';
+import {
+  configMap,
+  connect,
+  eventually,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from './harness.ts';
 
 const quotaWords = expect.stringContaining('exceeded quota: q, requested: count/configmaps=1');
 
@@ -285,5 +293,21 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await one.stop();
     await eventually(async () => (await listed()) === '192.0.2.2');
     await other.stop();
+  });
+
+  test('STORE-2: a control plane within a program may be on etcd too', async () => {
+    const flags = [`--etcd-servers=${etcd.url}`, '--etcd-prefix=/within'];
+    const plane = await startControlPlane({ flags });
+    const { calls, close } = connect(plane.url);
+    const created = await calls.post(maps, configMap('a'), { token: plane.token });
+    expect(created.status, created.text).toBe(201);
+    close();
+    await plane.stop();
+    const again = await startControlPlane({ flags });
+    const client = connect(again.url);
+    const read = await client.calls.get(`${maps}/a`, { token: again.token });
+    expect(read.body).toEqual(created.body);
+    client.close();
+    await again.stop();
   });
 });
