@@ -77,6 +77,7 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     dialect: 'svc',
     listen: { host: '127.0.0.1', port: 0, tls: { certDir: join(directory, 'certs') } },
     store: { type: 'memory' },
+    sharedObjects: 'frozen',
     compactionIntervalMs: 300_000,
     eventTtlMs: 3_600_000,
     authorizationModes: ['RBAC'],

@@ -127,7 +127,12 @@ async function tryInsert(
   if (!result.ok) return { existing: readable(def, result.current) };
   const { revision } = result;
   const made = { key, stored: value, revision, createRevision: revision, index };
-  return { entry: hint.entry ?? makeEntry(made) };
+  const entry = hint.entry ?? makeEntry(made);
+  if (context.origin !== 'server') {
+    stored.metadata.resourceVersion = String(revision);
+    registry.decoded.keep(storeKey, { entry, object: stored });
+  }
+  return { entry };
 }
 
 /** What cannot be read stands in the way as well, and there is no more to say of it. */

@@ -6,6 +6,7 @@ import { type Store, StoreError } from '../storage/contract.ts';
 import { unservedBy } from '../watchcache/store-errors.ts';
 import type { CachePool } from './cache-pool.ts';
 import type { AdmissionPort, FieldManagerPort } from './contract.ts';
+import type { DecodedObjects } from './decoded-objects.ts';
 
 /** What the verbs of the generic registry work with; made once by `server/`. */
 export interface Registry {
@@ -14,6 +15,7 @@ export interface Registry {
   readonly fieldManager: FieldManagerPort;
   readonly admission: AdmissionPort;
   readonly caches: CachePool;
+  readonly decoded: DecodedObjects;
   /**
    * Whether the value of a store's key should be written anew although nothing changes in it: its
    * encryption key is not the newest (STORE-3). Absent where nothing is encrypted.

@@ -131,7 +131,7 @@ async function attemptUpdate(
   const { target, context } = request;
   const { def, version } = target;
   const nowMs = registry.clock.now();
-  const old = decodeEntry(current);
+  const old = registry.decoded.of(def.storage.prefix + current.key, current);
   // Neither is changed from here on, so one decoded form serves as both where they are the same.
   const live = servesStoredForm(def, version)
     ? old
@@ -254,5 +254,10 @@ async function putChanged(
   const { revision } = result;
   const { createRevision } = current;
   const entry = hint.entry ?? makeEntry({ key, stored: value, revision, createRevision, index });
+  // The server's own writers may go on with what they gave.
+  if (context.origin !== 'server') {
+    stored.metadata.resourceVersion = String(revision);
+    registry.decoded.keep(storeKey, { entry, object: stored });
+  }
   return { written: { entry, created: false } };
 }

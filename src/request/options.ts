@@ -96,8 +96,22 @@ export function parseUpdateOptions(query: URLSearchParams, dialect: Dialect): Wr
   return writeOptions(query, { kind: 'UpdateOptions', dialect, errors: [] });
 }
 
+/** What queries of applies say: the same one is read for as long as it is remembered. */
+const applyOptions = new WeakMap<URLSearchParams, PatchOptions>();
+
 /** PATCH's options: `force` is apply's alone, and apply needs a manager (SSA-1). */
 export function parsePatchOptions(
+  query: URLSearchParams,
+  context: { readonly dialect: Dialect; readonly isApply: boolean },
+): PatchOptions {
+  const known = context.isApply ? applyOptions.get(query) : undefined;
+  if (known !== undefined) return known;
+  const options = readPatchOptions(query, context);
+  if (context.isApply) applyOptions.set(query, options);
+  return options;
+}
+
+function readPatchOptions(
   query: URLSearchParams,
   context: { readonly dialect: Dialect; readonly isApply: boolean },
 ): PatchOptions {

@@ -15,6 +15,7 @@ import {
 } from '../kinds/apiextensions/custom-resource-definition.ts';
 import { createCachePool } from '../registry/cache-pool.ts';
 import { createComputedCache } from '../registry/computed-cache.ts';
+import { createDecodedObjects } from '../registry/decoded-objects.ts';
 import { indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
 import { attributesOf } from '../request/attributes.ts';
@@ -200,6 +201,7 @@ function createRegistry(options: {
     store,
     clock,
     caches,
+    decoded: createDecodedObjects({ form: config.sharedObjects ?? 'plain' }),
     isStale: options.isStale,
     fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
     admission: createAdmission({

@@ -68,6 +68,8 @@ export interface ServerConfig {
     | { readonly type: 'memory' }
     | { readonly type: 'embedded'; readonly directory: string }
     | ({ readonly type: 'etcd' } & EtcdSettings);
+  /** `frozen`: who changes an object that others share fails at once. For tests; it costs time. */
+  readonly sharedObjects?: 'plain' | 'frozen';
   readonly compactionIntervalMs: number;
   /** How long Events are kept after their last write (EVENT-3); 0 is for ever. */
   readonly eventTtlMs: number;

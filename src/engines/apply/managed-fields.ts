@@ -58,14 +58,19 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
   if (entries === undefined || entries === null) return noManaged;
   if (!Array.isArray(entries)) throw new Error('managedFields must be a list');
   if (entries.length === 0) return noManaged;
+  const known = written.get(entries);
+  if (known !== undefined) return known;
   const managers = new Map<string, VersionedSet>();
   const times = new Map<string, string>();
-  const written = new Map<string, ManagedFieldsEntry>();
+  const byIdentity = new Map<string, ManagedFieldsEntry>();
   for (const [index, entry] of entries.entries()) {
-    decodeEntry(isObject(entry) ? entry : {}, index, { managers, times, written });
+    decodeEntry(isObject(entry) ? entry : {}, index, { managers, times, written: byIdentity });
   }
-  return { managers, times, entries, written };
+  return { managers, times, entries, written: byIdentity };
 }
+
+/** What lists say that were written here: who has the very list need not read it. */
+const written = new WeakMap<readonly JsonValue[], Managed>();
 
 interface GrowingManaged {
   readonly managers: Map<string, VersionedSet>;
@@ -101,8 +106,8 @@ function decodeEntry(
 
 /**
  * Writes owners in upstream's order: operation, time, manager, version, subresource. Undefined when
- * nobody owns anything. The entries are shared, with `before` among others: callers may not change
- * them. `before` is what the owners came from.
+ * nobody owns anything. The list and its entries are shared, with `before` among others, and their
+ * meaning is kept: callers may change neither. `before` is what the owners came from.
  */
 export function encodeManaged(
   { managers, times }: Managed,
@@ -110,18 +115,30 @@ export function encodeManaged(
 ): ManagedFieldsEntry[] | undefined {
   if (managers.size === 0) return undefined;
   const entries: ManagedFieldsEntry[] = [];
+  const byIdentity = new Map<string, ManagedFieldsEntry>();
   for (const [identity, owned] of managers) {
-    const time = times.get(identity);
-    const written = before.written?.get(identity);
-    const isSameSet = written !== undefined && before.managers.get(identity)?.set === owned.set;
-    const isSame = isSameSet && written.apiVersion === owned.apiVersion && written.time === time;
-    if (isSame) entries.push(written);
-    else {
-      const fieldsV1 = isSameSet ? written.fieldsV1 : encodeFields(owned.set);
-      entries.push(encodeEntry(identity, { owned, time, fieldsV1 }));
-    }
+    const entry = entryFor({ identity, owned, time: times.get(identity), before });
+    entries.push(entry);
+    byIdentity.set(identity, entry);
   }
-  return entries.length === 1 ? entries : entries.sort(compareEntries);
+  if (entries.length > 1) entries.sort(compareEntries);
+  written.set(entries, { managers, times, entries, written: byIdentity });
+  return entries;
+}
+
+/** The entry that was there before, or at least its fields, where they say the same. */
+function entryFor(of: {
+  readonly identity: string;
+  readonly owned: VersionedSet;
+  readonly time: string | undefined;
+  readonly before: Managed;
+}): ManagedFieldsEntry {
+  const { identity, owned, time, before } = of;
+  const known = before.written?.get(identity);
+  const isSameSet = known !== undefined && before.managers.get(identity)?.set === owned.set;
+  if (isSameSet && known.apiVersion === owned.apiVersion && known.time === time) return known;
+  const fieldsV1 = isSameSet ? known.fieldsV1 : encodeFields(owned.set);
+  return encodeEntry(identity, { owned, time, fieldsV1 });
 }
 
 function encodeEntry(
