@@ -71,7 +71,7 @@ describe.skipIf(!hasEtcd)('an etcd that fails', () => {
     cleanups.push(() => etcd.dispose());
     const server = await started({
       ...onEtcd(etcd, { healthcheckTimeoutMs: 300, readycheckTimeoutMs: 300 }),
-      limits: { requestTimeoutMs: 3000 },
+      limits: { requestTimeoutMs: 6000 },
     });
     await server.post(maps, configMap('a'));
     await etcd.pause();

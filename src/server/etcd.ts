@@ -145,7 +145,8 @@ function openStoreOf(config: ServerConfig, settings: EtcdSettings): Promise<Etcd
     logger,
     keys: { ours: keyStart, theirs: settings.prefix },
     expiring: [present, reserved, ...(eventTtlMs > 0 ? [events] : [])],
-    callTimeoutMs: Math.min(limits.requestTimeoutMs, callTimeoutMaxMs),
+    // Half, since a read may have to wait for the one before it.
+    callTimeoutMs: Math.min(limits.requestTimeoutMs / 2, callTimeoutMaxMs),
     startTimeoutMs,
   });
 }
