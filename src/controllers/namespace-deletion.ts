@@ -5,6 +5,7 @@ import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.t
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
+import { follow } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
@@ -49,18 +50,18 @@ export function startNamespaceDeletion(options: {
     run,
     workers: 4,
   });
-  const subscription = cache.subscribe(({ current }) => {
+  const following = follow(cache, (_key, current) => {
     if (current !== undefined && isTerminating(current)) queue.add(current.index.name);
   });
-  void cache.ready().then(async () => {
-    for (const entry of await listEntries(caches, { def: namespaces, namespace: '' })) {
-      if (isTerminating(entry)) queue.add(entry.index.name);
-    }
-  });
+  // Only a cache that closes before it was ready has nothing to follow.
+  following.catch(() => {});
   return {
-    close() {
-      subscription.close();
-      return queue.close();
+    async close() {
+      await queue.close();
+      await following.then(
+        ({ close }) => close(),
+        () => {},
+      );
     },
   };
 }

@@ -156,6 +156,8 @@ export interface ServerConfig {
   };
   /** Items of `--controllers`; `['*']` when absent. */
   readonly controllers?: readonly string[];
+  /** How long whoever waited for the server has it to himself, before controllers write. */
+  readonly controllersPauseMs?: number;
   /** Where others may run them too; when absent they run in this server. */
   readonly leaderElection?: LeaderElectionSettings;
   /** Those of `authorization.configFile` take their place. */

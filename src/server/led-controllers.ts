@@ -34,19 +34,19 @@ async function startLedControllers(around: Around): Promise<{ close(): Promise<v
   };
 }
 
-/** How long whoever waited for the server has it to himself, before controllers write. */
-const pauseMs = 50;
-
-/** Starts the controllers soon after the server is ready; `close` stops them, begun or not. */
+/** Starts the controllers when the server is ready; `close` stops them, begun or not. */
 export function controllersAfter(ready: Promise<void>, around: Around): { close(): Promise<void> } {
   let running: ReturnType<typeof startLedControllers> | undefined;
   let isClosed = false;
   let timer: Timer | undefined;
+  const { clock, controllersPauseMs } = around.config;
+  const start = () => {
+    running = startLedControllers(around);
+  };
   const begin = () => {
     if (isClosed) return;
-    timer = around.config.clock.after(pauseMs, () => {
-      running = startLedControllers(around);
-    });
+    if (controllersPauseMs === undefined) start();
+    else timer = clock.after(controllersPauseMs, start);
   };
   ready.then(begin, () => {});
   return {

@@ -20,6 +20,9 @@ import { readRuntimeConfig } from './runtime-config.ts';
 import { apiRelease } from './version.ts';
 import { webhookTokenOptions } from './webhook-token-flags.ts';
 
+/** Whoever polls a server that starts gets its first answers before controllers take the loop. */
+const controllersPauseMs = 50;
+
 /** What the command line asks for, checked: the server's configuration but for its host ports. */
 export interface ServerOptions {
   readonly config: Omit<ServerConfig, 'clock' | 'logger'>;
@@ -102,6 +105,7 @@ function configOf(
     ...authorization,
     limits: limitsOf(values),
     livezGracePeriodMs: values['livez-grace-period'],
+    controllersPauseMs,
     shutdownDelayMs: values['shutdown-delay-duration'],
   };
 }
