@@ -1,8 +1,11 @@
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { AdmissionCall, AdmissionPort } from '../registry/contract.ts';
 
 /** One admission plugin: either phase may be absent. Throws StatusError to refuse. */
 export interface AdmissionPlugin {
   readonly name: string;
+  /** Whether writes of a kind are any business of it; absent: all are. */
+  readonly concerns?: (def: ResourceDef) => boolean;
   readonly mutate?: (call: AdmissionCall) => Promise<void> | undefined;
   readonly validate?: (call: AdmissionCall) => Promise<void> | undefined;
 }
@@ -12,15 +15,37 @@ export interface AdmissionPlugin {
  * mutating ones run a second time, once (ADM-2).
  */
 export function admissionChain(plugins: readonly AdmissionPlugin[]): AdmissionPort {
-  const mutating = plugins.flatMap((plugin) => plugin.mutate ?? []);
-  const validating = plugins.flatMap((plugin) => plugin.validate ?? []);
+  const chains = new WeakMap<ResourceDef, Chain>();
+  const chainOf = ({ target: { def } }: AdmissionCall): Chain => {
+    const known = chains.get(def);
+    if (known !== undefined) return known;
+    const chain = chainFor(
+      plugins.filter(({ concerns }) => concerns === undefined || concerns(def)),
+    );
+    chains.set(def, chain);
+    return chain;
+  };
   return {
     mutate(call) {
+      const { mutating } = chainOf(call);
       const pending = runAll(mutating, call);
       if (pending === undefined) return undefined;
       return pending.then(() => (call.again?.wanted === true ? again(mutating, call) : undefined));
     },
-    validate: (call) => runAll(validating, call),
+    validate: (call) => runAll(chainOf(call).validating, call),
+  };
+}
+
+/** What runs for the writes of one kind. */
+interface Chain {
+  readonly mutating: readonly Phase[];
+  readonly validating: readonly Phase[];
+}
+
+function chainFor(plugins: readonly AdmissionPlugin[]): Chain {
+  return {
+    mutating: plugins.flatMap((plugin) => plugin.mutate ?? []),
+    validating: plugins.flatMap((plugin) => plugin.validate ?? []),
   };
 }
 

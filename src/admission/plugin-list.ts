@@ -1,3 +1,4 @@
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import type { AdmissionPlugin } from './chain.ts';
@@ -316,13 +317,12 @@ function isChosen(
   return only !== true && entry.byDefault === 'on' && !disabled.includes(entry.name);
 }
 
-/** Loads the plugin when a call first concerns it; to other calls it costs a look at a set. */
+/** Loads the plugin when a call first concerns it. */
 function lazily(entry: PluginEntry, tools: AdmissionTools): AdmissionPlugin {
-  const concerns = concernOf(entry, tools.dialect);
   let plugin: AdmissionPlugin | undefined;
   let loading: Promise<AdmissionPlugin> | undefined;
   const run = (phase: 'mutate' | 'validate', call: AdmissionCall): Promise<void> | undefined => {
-    if (!concerns(call)) return undefined;
+    if (call.operation === 'CONNECT' && entry.connects !== true) return undefined;
     if (plugin !== undefined) return plugin[phase]?.(call);
     loading ??= entry.load(tools);
     return loading.then((loaded) => {
@@ -332,23 +332,19 @@ function lazily(entry: PluginEntry, tools: AdmissionTools): AdmissionPlugin {
   };
   return {
     name: entry.name,
+    concerns: concernOf(entry, tools.dialect),
     mutate: (call) => run('mutate', call),
     validate: (call) => run('validate', call),
   };
 }
 
-function concernOf(
-  { on, connects }: PluginEntry,
-  dialect: Dialect,
-): (call: AdmissionCall) => boolean {
-  if (connects === true) return () => true;
-  if (on === undefined) return ({ operation }) => operation !== 'CONNECT';
+function concernOf({ on }: PluginEntry, dialect: Dialect): (def: ResourceDef) => boolean {
+  if (on === undefined) return () => true;
   const groups = new Map<string, Set<string>>();
   for (const resource of on) {
     const [name = '', stem = ''] = resource.split('.', 2);
     const group = dialect.group(stem);
     groups.set(group, (groups.get(group) ?? new Set()).add(name));
   }
-  return ({ target: { def }, operation }) =>
-    groups.get(def.group)?.has(def.resource) === true && operation !== 'CONNECT';
+  return ({ group, resource }) => groups.get(group)?.has(resource) === true;
 }

@@ -33,12 +33,28 @@ function parseQuery(text: string): URLSearchParams {
   return query;
 }
 
+/** What was asked for lately, by method and URL: clients ask for the same things again and again. */
+const requests = new Map<string, RequestInfo>();
+const requestsMax = 2048;
+const keptUrlMax = 256;
+
 /**
- * What a method and URL ask for (API-1, API-4). Throws 400 for a path that cannot be a legal one
- * (bad escapes, NUL, `.` and `..`, too long), 404 for one with an empty segment in an API path, 405
- * for a method other than GET on the old `/watch/` paths.
+ * What a method and URL ask for (API-1, API-4); what it said of short URLs is remembered. Throws 400
+ * for a path that cannot be a legal one (bad escapes, NUL, `.` and `..`, too long), 404 for one with
+ * an empty segment in an API path, 405 for a method other than GET on the old `/watch/` paths.
  */
 export function parseRequest(method: string, url: string): RequestInfo {
+  if (url.length > keptUrlMax) return readRequest(method, url);
+  const key = `${method} ${url}`;
+  const known = requests.get(key);
+  if (known !== undefined) return known;
+  const info = readRequest(method, url);
+  if (requests.size >= requestsMax) requests.clear();
+  requests.set(key, info);
+  return info;
+}
+
+function readRequest(method: string, url: string): RequestInfo {
   const target = url.startsWith('/') ? url : originForm(url);
   const at = target.indexOf('?');
   const path = decodePath(at < 0 ? target : target.slice(0, at));
