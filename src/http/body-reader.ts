@@ -35,7 +35,8 @@ export class BodyReader implements BodyReceiver {
 
   /** Gives up: the client has gone, or was too slow. Harmless when the body is already complete. */
   abort(why: string): void {
-    this.#fail(new BodyAborted(why));
+    // An error writes down the stack: not at the end of every request that went well.
+    if (!this.#settled) this.#fail(new BodyAborted(why));
   }
 
   piece(bytes: Buffer): void {

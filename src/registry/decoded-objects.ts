@@ -48,6 +48,7 @@ export function createDecodedObjects(options: {
       if (options.form === 'frozen') freeze(written.object);
       kept.set(storeKey, written);
       bytes += length;
+      if (bytes <= bytesMax) return;
       for (const [oldest, one] of kept) {
         if (bytes <= bytesMax) break;
         drop(oldest, one);
