@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 
+const warmUpSecondsMin = 3;
+
 /** What one scenario came to. */
 export interface Figure {
   readonly name: string;
@@ -42,7 +44,8 @@ export async function measure(options: {
   readonly operationsMax?: number;
   /**
    * Time before the measured one in which the same is done uncounted, so that figures are those of
-   * compiled code; a fifth of `seconds` unless the operations are bounded.
+   * compiled code: V8 compiles on other threads for some seconds, which count as the server's CPU.
+   * Three seconds or a fifth of `seconds`, whichever is more; none where operations are bounded.
    */
   readonly warmUpSeconds?: number;
   /** Does the n-th operation; gives the bytes it received. */
@@ -65,7 +68,8 @@ export async function measure(options: {
     const end = performance.now() + forSeconds * 1000;
     return Promise.all(Array.from({ length: clients }, (_, client) => loop(client, end)));
   };
-  await run(options.warmUpSeconds ?? (Number.isFinite(max) ? 0 : options.seconds / 5));
+  const warmUp = Number.isFinite(max) ? 0 : Math.max(warmUpSecondsMin, options.seconds / 5);
+  await run(options.warmUpSeconds ?? warmUp);
   latencies = [];
   bytes = 0;
   const cpuBefore = pid === undefined ? 0 : cpuSeconds(pid);
