@@ -5,6 +5,8 @@ export interface LoadClient {
   request(call: LoadCall): Promise<LoadAnswer>;
   /** Opens a stream of body chunks; resolves when the headers are there. */
   stream(path: string, onChunk: (chunk: Buffer) => void): Promise<{ close(): void }>;
+  /** False once the server has closed the connection, as it does with idle ones. */
+  isOpen(): boolean;
   close(): void;
 }
 
@@ -78,6 +80,7 @@ export function http1Client(target: LoadTarget): LoadClient {
         sent.on('error', reject);
         sent.end();
       }),
+    isOpen: () => true,
     close: () => agent.destroy(),
   };
 }

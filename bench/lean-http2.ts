@@ -30,6 +30,7 @@ export function leanHttp2Client(target: LoadTarget): LoadClient {
           { onHead: () => resolve({ close }), onData: onChunk, onEnd: () => {}, onError: reject },
         );
       }),
+    isOpen: () => connection.isOpen,
     close: () => connection.close(),
   };
 }
@@ -81,6 +82,10 @@ class Connection {
 
   /** Sends a request; gives the function that cancels it. */
   open(call: LoadCall, listener: Listener): () => void {
+    if (!this.isOpen) {
+      queueMicrotask(() => listener.onError(new Error('the connection is closed')));
+      return () => {};
+    }
     const stream = this.#nextStream;
     this.#nextStream += 2;
     this.#streams.set(stream, { ...listener, status: 0 });
@@ -96,6 +101,10 @@ class Connection {
       const payload = Buffer.from([0, 0, 0, 8]);
       this.#write(frameOf({ type: frame.reset, stream, payload }));
     };
+  }
+
+  get isOpen(): boolean {
+    return !this.#socket.destroyed;
   }
 
   close(): void {

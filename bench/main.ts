@@ -151,13 +151,15 @@ async function untilReady(url: string, child: ChildProcess): Promise<void> {
   throw new Error('the server was not ready in 30 s');
 }
 
-/** Clients are made once per count and protocol, and closed at the end. */
+/** Clients are made once, again when their connection has gone, and closed at the end. */
 function clientPool(target: { url: string; token: string }, protocol: 'h1' | 'h2') {
   const made: LoadClient[] = [];
   const make = protocol === 'h1' ? http1Client : leanHttp2Client;
   return {
     clientsOf(count: number): readonly LoadClient[] {
-      while (made.length < count) made.push(make(target));
+      for (let at = 0; at < count; at += 1) {
+        if (made[at]?.isOpen() !== true) made[at] = make(target);
+      }
       return made.slice(0, count);
     },
     close: () => {
