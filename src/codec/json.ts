@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { JsonValue } from '../base/json.ts';
+import { Slab } from '../base/slab.ts';
 import { JsonError } from './json-error.ts';
 import { parseExactJson } from './json-exact.ts';
 import { mayHaveLongNumber, scanJson } from './json-scan.ts';
@@ -114,9 +115,9 @@ function written(value: unknown): string | undefined {
   return `{${members.join(',')}}`;
 }
 
-const slabBytes = 64 * 1024;
-let slab = Buffer.alloc(0);
-let slabUsed = 0;
+/** Longest text that goes into shared memory, in UTF-16 units. */
+const briefTextMax = 5 * 1024;
+const brief = new Slab();
 
 /**
  * Like `encodeJson`, for bytes that are soon copied elsewhere: small ones share memory, which is
@@ -124,14 +125,5 @@ let slabUsed = 0;
  */
 export function encodeJsonBriefly(value: unknown): Buffer {
   const text = jsonText(value);
-  // No character takes more than three bytes.
-  const bytesMax = text.length * 3;
-  if (bytesMax > slabBytes / 4) return Buffer.from(text);
-  if (slabUsed + bytesMax > slab.length) {
-    slab = Buffer.allocUnsafeSlow(slabBytes);
-    slabUsed = 0;
-  }
-  const start = slabUsed;
-  slabUsed += slab.write(text, start);
-  return slab.subarray(start, slabUsed);
+  return text.length > briefTextMax ? Buffer.from(text) : brief.write(text);
 }

@@ -1,3 +1,4 @@
+import { isInSlab, Slab } from '../base/slab.ts';
 import type { Revision } from '../storage/contract.ts';
 import type { Entry, EntryIndex } from './contract.ts';
 
@@ -22,31 +23,19 @@ function noMetadata(): Error {
   return new Error('a stored object has no metadata');
 }
 
-const slabBytes = 64 * 1024;
 /** Larger ones gain nothing by sharing. */
 const sharedBytesMax = 4 * 1024;
-let slab = Buffer.alloc(0);
-let slabUsed = 0;
+const young = new Slab();
 
-/**
- * Memory for an entry's JSON. Small ones share slabs, which costs a fraction of asking for each;
- * a slab lives as long as any of them, so what outlives its time in the window is moved (`settle`).
- */
+/** Memory for an entry's JSON; what outlives its time in the window is moved (`settle`). */
 function allocate(size: number): Buffer {
-  if (size > sharedBytesMax) return Buffer.allocUnsafeSlow(size);
-  if (slabUsed + size > slab.length) {
-    slab = Buffer.allocUnsafeSlow(slabBytes);
-    slabUsed = 0;
-  }
-  const piece = slab.subarray(slabUsed, slabUsed + size);
-  slabUsed += size;
-  return piece;
+  return size > sharedBytesMax ? Buffer.allocUnsafeSlow(size) : young.take(size);
 }
 
 /** Gives an entry that stays memory of its own, so that its slab can go with its neighbours. */
 export function settle(entry: Entry): void {
   const { json } = entry;
-  if (json.buffer.byteLength !== slabBytes) return;
+  if (!isInSlab(json)) return;
   const own = Buffer.allocUnsafeSlow(json.length);
   json.copy(own);
   entry.json = own;
