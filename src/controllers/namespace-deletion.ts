@@ -56,12 +56,13 @@ export function startNamespaceDeletion(options: {
   // Only a cache that closes before it was ready has nothing to follow.
   following.catch(() => {});
   return {
-    async close() {
-      await queue.close();
-      await following.then(
+    close() {
+      // Not waited for: with its store away a cache may never be ready.
+      following.then(
         ({ close }) => close(),
         () => {},
       );
+      return queue.close();
     },
   };
 }

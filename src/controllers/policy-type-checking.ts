@@ -8,6 +8,7 @@ import type { ExpressionUse } from '../engines/cel/check-expression.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
+import { follow } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Inside } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
@@ -45,31 +46,22 @@ export function startPolicyTypeChecking(options: {
     });
   };
   const queue = createWorkQueue({ name: 'policy-type-checking', clock, logger, run, workers: 1 });
-  const subscription = cache.subscribe(({ current }) => {
-    if (current !== undefined) queue.add(current.key);
+  const following = follow(cache, (key, current) => {
+    if (current !== undefined) queue.add(key);
   });
-  void addAll().catch((error: unknown) =>
+  following.catch((error: unknown) =>
     logger.error('policies could not be listed', { error: String(error) }),
   );
   return {
     close() {
-      subscription.close();
+      // Not waited for: with its store away a cache may never be ready.
+      following.then(
+        ({ close }) => close(),
+        () => {},
+      );
       return queue.close();
     },
   };
-
-  async function addAll(): Promise<void> {
-    await cache.ready();
-    const list = await cache.list({
-      namespace: '',
-      resourceVersion: '0',
-      resourceVersionMatch: undefined,
-      limit: undefined,
-      continueToken: undefined,
-      filter: undefined,
-    });
-    for (const { key } of list.entries()) queue.add(key);
-  }
 }
 
 function observedGeneration({ status }: ApiObject): number {
