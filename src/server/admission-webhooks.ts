@@ -9,6 +9,7 @@ import type { ClientConfig } from '../client/client-config.ts';
 import { createHttpClient, type HttpClient } from '../client/http-client.ts';
 import { StatusError } from '../meta/status.ts';
 import { hostRoots } from './host-roots.ts';
+import { readWhole } from './read-whole.ts';
 import type { ResolveService } from './service-address.ts';
 import { goNetworkError, serverResponseError } from './webhook-wording.ts';
 
@@ -176,21 +177,9 @@ async function send({ client, path, host, body, signal }: Shot) {
     signal,
   });
   const isText = (headers['content-type'] ?? 'text/plain').startsWith('text/');
-  return { status, bytes: await readWhole(stream), retryAfter: headers['retry-after'], isText };
-}
-
-async function readWhole(stream: AsyncIterable<unknown>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  // Leaving the loop destroys the stream.
-  for await (const chunk of stream) {
-    length += (chunk as Buffer).length;
-    if (length > answerBytesMax) {
-      throw new WebhookCallError(`the answer is longer than ${answerBytesMax} bytes`);
-    }
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks);
+  const tooLong = () => new WebhookCallError(`the answer is longer than ${answerBytesMax} bytes`);
+  const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong });
+  return { status, bytes, retryAfter: headers['retry-after'], isText };
 }
 
 function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {

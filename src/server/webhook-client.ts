@@ -5,6 +5,7 @@ import type { ClientConfig } from '../client/client-config.ts';
 import { ConnectionError, createHttpClient, type HttpClient } from '../client/http-client.ts';
 import { decodeJson } from '../codec/json.ts';
 import { printGoDuration } from '../engines/schema/go-duration.ts';
+import { readWhole } from './read-whole.ts';
 import { apiRelease } from './version.ts';
 
 /** A webhook that holds connections. */
@@ -175,7 +176,7 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
       body,
       signal: ended.signal,
     });
-    const bytes = await readWhole(stream);
+    const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong });
     if (status >= 200 && status < 300) return bytes;
     throw refused(status, headers['retry-after']);
   } catch (error) {
@@ -194,20 +195,10 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
   }
 }
 
-async function readWhole(stream: AsyncIterable<unknown>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  // Leaving the loop destroys the stream.
-  for await (const chunk of stream) {
-    length += (chunk as Buffer).length;
-    if (length > answerBytesMax) {
-      const message = `the webhook's answer is longer than ${answerBytesMax} bytes`;
-      throw new AttemptError(message, { outcome: 'error' });
-    }
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks);
-}
+const tooLong = () =>
+  new AttemptError(`the webhook's answer is longer than ${answerBytesMax} bytes`, {
+    outcome: 'error',
+  });
 
 const worthRetrying = new Set([429, 500, 504]);
 
