@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { type AuditLevel, reaches } from '../audit/event.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { RequestSide, WriteContext } from '../registry/contract.ts';
@@ -44,6 +45,8 @@ class CallSide implements RequestSide {
     if (this.#left !== undefined) return this.#left.signal;
     const { exchange } = this.#call;
     const controller = new AbortController();
+    // Each webhook that is asked listens, and one write may concern any number.
+    setMaxListeners(0, controller.signal);
     this.#left = controller;
     if (exchange.aborted) controller.abort();
     else exchange.onAbort(() => controller.abort());
