@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { buildConsole } from './build-console.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const keeper = join(root, 'scripts', 'keep-code.mjs');
@@ -41,14 +42,14 @@ const asFunction = {
   format: 'cjs',
   alias: { msgpackr: 'msgpackr/pack' },
   inject: ['scripts/lmdb-package.mjs'],
-  define: { 'import.meta.url': 'lmdbPackage.url' },
+  define: { 'import.meta.url': 'lmdbPackage.url', bundleDirectory: '__dirname' },
   banner: { js: '(function (exports, require, module, __filename, __dirname) { "use strict";' },
   footer: { js: '})' },
 };
 
 /**
  * Builds `dist/`, or another folder, anew: the server as one CommonJS file, for whose machine code
- * `keepCode` makes room, and the other programs as ES modules. Throws, having printed why, when the
+ * `keepCode` makes room, the other programs as ES modules, and the console's files. Throws, having printed why, when the
  * sources do not bundle.
  */
 export async function build({ finished = join(root, 'dist'), keepCode = true } = {}) {
@@ -68,6 +69,7 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
         chunkNames: 'chunks/[name]-[hash]',
         banner,
       }),
+      buildConsole(join(outdir, 'console')),
     ]);
     spellInAscii(server);
     // A server without it starts too, only slower.

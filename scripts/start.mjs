@@ -13,6 +13,7 @@ const defaults = [
   `--data-dir=${join(root, 'wheelhouse-data')}`,
   '--authorization-mode=RBAC',
 ].filter((flag) => !isGiven(flag.split('=', 1)[0]));
+const consoleIsOff = given.includes('--web-console=false');
 const server = spawn(
   process.execPath,
   [join(root, 'bin', 'wheelhouse.js'), 'serve', ...defaults, ...given],
@@ -48,6 +49,9 @@ Wheelhouse is ready at ${url}. The administrator's kubeconfig is ${kubeconfig}.
   node bin/svcctl.js get namespaces
   curl -k '${url}/readyz?verbose'
 
+There is a console at ${url}/console/; it asks for a token, and the administrator's is in that file.
+
+${consoleIsOff ? '' : `A console is at ${url}/console/; the token it asks for is in that kubeconfig.\n`}
 kubectl works too, with a server started by \`npm start -- --dialect=kubernetes\`.
 `);
 }

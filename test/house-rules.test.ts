@@ -36,6 +36,7 @@ const rooms = [
   'client',
   'controllers',
   'cli',
+  'console',
   'server',
   'pipeline.ts',
   'library.ts',
@@ -44,6 +45,8 @@ const rooms = [
 
 /** What a client of the API may know of it. */
 const clientRooms = new Set(['base', 'meta', 'dialect.ts', 'codec', 'client']);
+/** What runs in a browser is a client too, and has no use for code that needs node. */
+const consoleRooms = new Set(['base', 'dialect.ts', 'console']);
 /** The wiring uses the pipeline, which stands below it in the table only for the reader. */
 const allowedDownward = new Set(['server -> pipeline.ts']);
 
@@ -130,6 +133,7 @@ function roomOf(path: string): string {
 function mayImport(from: string, to: string): boolean {
   if (from === to || allowedDownward.has(`${from} -> ${to}`)) return true;
   if (from === 'client') return clientRooms.has(to);
+  if (from === 'console') return consoleRooms.has(to);
   return rooms.indexOf(to) < rooms.indexOf(from);
 }
 
@@ -257,7 +261,7 @@ describe('code', () => {
 
   test('time comes from base/clock.ts alone: take a Clock', () => {
     const found = code
-      .filter(({ path }) => path !== 'src/base/clock.ts')
+      .filter(({ path }) => !clocks.has(path))
       .flatMap(({ path, tree }) => hostTimeUses(tree).map((use) => `${path} ${use}`));
     check('hostTime', found);
   });
@@ -272,6 +276,14 @@ describe('code', () => {
       'vendorNames',
       found.map(({ path }) => path),
     );
+  });
+
+  test('the console makes no markup or script of text: use textContent', () => {
+    const names = /^(inner|outer)HTML|insertAdjacentHTML|srcdoc|DOMParser|setHTML|parseHTML|eval$/;
+    const found = code
+      .filter(({ path }) => path.startsWith('src/console/'))
+      .flatMap(({ path, tree }) => markupUses(tree, names).map((use) => `${path} ${use}`));
+    expect(found).toEqual([]);
   });
 
   test('nothing is left to do in a comment', () => {
@@ -305,6 +317,9 @@ function contains(tree: ts.SourceFile, kind: ts.SyntaxKind): boolean {
   return found;
 }
 
+/** Where time comes from; the second is a browser's, whose timers are of another make. */
+const clocks = new Set(['src/base/clock.ts', 'src/console/browser/browser-clock.ts']);
+
 const timerNames = new Set(['setTimeout', 'setInterval']);
 
 function hostTimeUses(tree: ts.SourceFile): string[] {
@@ -322,6 +337,22 @@ function hostTimeUses(tree: ts.SourceFile): string[] {
   };
   visit(tree);
   return [...found];
+}
+
+/** Names that turn text into markup or script, and stores that outlive a tab, however reached. */
+function markupUses(tree: ts.SourceFile, names: RegExp): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    const named = ts.isIdentifier(node) || ts.isStringLiteralLike(node) ? node.text : '';
+    if (names.test(named) || /^(localStorage|cookie|write(ln)?|javascript:.*)$/.test(named)) {
+      found.push(named);
+    } else if (ts.isNewExpression(node) && node.expression.getText(tree) === 'Function') {
+      found.push('new Function');
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
 }
 
 /** Every string and template text, but not comments. */

@@ -1,4 +1,5 @@
 import { createGzip, type Gzip } from 'node:zlib';
+import { takesCoding } from '../base/accept-encoding.ts';
 import {
   type BodyPiece,
   pieceBytes,
@@ -46,10 +47,7 @@ function isBuffer(body: Buffer | Iterable<BodyPiece>): body is Buffer {
 
 /** Whether an `Accept-Encoding` names gzip with a weight other than 0. */
 export function takesGzip(accepted: string): boolean {
-  return accepted.split(',').some((one) => {
-    const [coding = '', ...parameters] = one.split(';').map((part) => part.trim().toLowerCase());
-    return coding === 'gzip' && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-  });
+  return takesCoding(accepted, 'gzip');
 }
 
 /** Looks as far into the pieces as it takes to know whether they are long; loses none. */

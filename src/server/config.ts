@@ -203,6 +203,8 @@ export interface ServerConfig {
   readonly runtimeConfig?: RuntimeConfig;
   /** Minor number of the release whose APIs are served (VER-2); this one's when absent. */
   readonly emulatedMinor?: number;
+  /** The folder of the console's built files; when absent there is none (CLIENT-4). */
+  readonly console?: { readonly directory: string };
   /** Metrics that are deprecated for so long that they are not shown by themselves (VER-6). */
   readonly hiddenMetrics?: 'hidden' | 'shown';
   readonly clock: Clock;

@@ -143,6 +143,13 @@ export const serverFlags = {
     stage: 'own',
     help: "The vendor label of groups, labels and system namespaces: svc, or kubernetes for unmodified clients of upstream's API.",
   },
+  'web-console': {
+    group: 'Generic',
+    type: 'bool',
+    default: 'true',
+    stage: 'own',
+    help: "Serve a web console at /console/: files without data, which anybody may load; what it shows it asks of the API with its user's own credential.",
+  },
   'service-cluster-ip-range': {
     group: 'Generic',
     type: 'list',

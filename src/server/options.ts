@@ -6,6 +6,7 @@ import { admissionOptions } from './admission-flags.ts';
 import { auditOptions } from './audit-flags.ts';
 import { authorizationOptions } from './authorization-flags.ts';
 import type { ServerConfig } from './config.ts';
+import { consoleDirectory } from './console.ts';
 import { storeDirectory } from './data-directory.ts';
 import { readEmulatedVersion } from './emulation.ts';
 import { encryptionOptions } from './encryption-flags.ts';
@@ -63,6 +64,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
       featureGates: features.gates,
       runtimeConfig: apis.config,
       ...(emulatedMinor === undefined ? {} : { emulatedMinor }),
+      ...(values['web-console'] ? { console: { directory: consoleDirectory() } } : {}),
       hiddenMetrics: hiddenMetricsOf(values['show-hidden-metrics-for-version']),
       compressResponses: features.gates.enabled('APIResponseCompression'),
       cborServed: features.gates.enabled('CBORServingAndStorage'),

@@ -12,6 +12,7 @@ import { createApi } from './api.ts';
 import { type AuthorizationSettings, readAuthorization } from './authorization-settings.ts';
 import { ensureServingCertificates } from './certificates.ts';
 import type { ServerConfig } from './config.ts';
+import { openConsole } from './console.ts';
 import { emulatedKinds } from './emulation.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
@@ -92,8 +93,10 @@ async function start(
   const checks = storage.shared?.checks;
   const hooks = runStartHooks({ api, dialect, clock: config.clock, health, checks });
   await hooks.headStart;
+  const webConsole = openConsole(config);
   const server = await listen(config, tls, (exchange) => {
-    void serve(exchange, gates, api.endpoints);
+    if (webConsole?.takes(exchange.url) === true) webConsole.answer(exchange);
+    else void serve(exchange, gates, api.endpoints);
   }).catch((error: unknown) => {
     gates.close();
     return giveUp(error);

@@ -1,0 +1,57 @@
+// Bundles the web console: what a browser loads of it, each file compressed beforehand.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const sources = join(root, 'src', 'console', 'browser');
+
+/**
+ * Writes the console's files into a folder. All but the page have a hash of their contents in their
+ * names, so that browsers may keep them for good. Throws, having printed why, when the sources do
+ * not bundle.
+ */
+export async function buildConsole(outdir) {
+  const { build: bundle } = await import('esbuild');
+  const { metafile, outputFiles } = await bundle({
+    absWorkingDir: root,
+    entryPoints: ['main.ts', 'style.css', 'icon.svg'].map((name) => join(sources, name)),
+    loader: { '.svg': 'copy' },
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    minify: true,
+    legalComments: 'none',
+    logLevel: 'warning',
+    entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
+    metafile: true,
+    write: false,
+    outdir,
+  });
+  mkdirSync(outdir, { recursive: true });
+  for (const { path, contents } of outputFiles) write(path, contents);
+  const names = new Map(
+    Object.entries(metafile.outputs)
+      .filter(([, { entryPoint }]) => entryPoint !== undefined)
+      .map(([path, { entryPoint }]) => [basename(entryPoint), basename(path)]),
+  );
+  const page = readFileSync(join(sources, 'index.html'), 'utf8');
+  const named = page.replace(/\{\{(.+?)\}\}/g, (_, name) => {
+    const found = names.get(name);
+    if (found === undefined)
+      throw new Error(`the console's page names ${name}, which is not built`);
+    return found;
+  });
+  write(join(outdir, 'index.html'), Buffer.from(named));
+}
+
+function write(path, contents) {
+  const size = { [constants.BROTLI_PARAM_SIZE_HINT]: contents.length };
+  writeFileSync(path, contents);
+  writeFileSync(`${path}.gz`, gzipSync(contents, { level: 9 }));
+  writeFileSync(`${path}.br`, brotliCompressSync(contents, { params: size }));
+}

@@ -1,0 +1,43 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Exchange } from '../base/exchange.ts';
+import type { StaticFiles } from '../console/static-files.ts';
+import type { ServerConfig } from './config.ts';
+
+/** The build's word for the folder of the server's bundle; absent when run from the sources. */
+declare const bundleDirectory: string | undefined;
+
+/** Takes its requests before any gate: what it answers is the same for everybody. */
+export interface ConsoleFiles {
+  /** Whether a URL, as received, is the console's. */
+  takes(url: string): boolean;
+  answer(exchange: Exchange): void;
+}
+
+const root = '/console';
+
+/** Where the build puts the console's files. */
+export function consoleDirectory(): string {
+  if (typeof bundleDirectory === 'string') return join(bundleDirectory, 'console');
+  return fileURLToPath(new URL('../../dist/console', import.meta.url));
+}
+
+/** The console's files, read when they are first asked for; undefined when it is off. */
+export function openConsole({ console, logger }: ServerConfig): ConsoleFiles | undefined {
+  if (console === undefined) return undefined;
+  const { directory } = console;
+  let files: Promise<StaticFiles> | undefined;
+  const open = async (): Promise<StaticFiles> => {
+    const { createStaticFiles } = await import('../console/static-files.ts');
+    const onFault = (error: unknown) => logger.error('cannot read the console', { error });
+    return createStaticFiles({ directory, onFault });
+  };
+  return {
+    takes: (url) =>
+      url.startsWith(root) && (url.length === root.length || '/?'.includes(url[root.length] ?? '')),
+    answer(exchange) {
+      files ??= open();
+      void files.then((opened) => opened.answer(exchange));
+    },
+  };
+}
