@@ -48,10 +48,7 @@ Wheelhouse is ready at ${url}. The administrator's kubeconfig is ${kubeconfig}.
   export KUBECONFIG=${kubeconfig}
   node bin/svcctl.js get namespaces
   curl -k '${url}/readyz?verbose'
-
-There is a console at ${url}/console/; it asks for a token, and the administrator's is in that file.
-
-${consoleIsOff ? '' : `A console is at ${url}/console/; the token it asks for is in that kubeconfig.\n`}
+${consoleIsOff ? '' : `\nA console is at ${url}/console/; the token it asks for is in that kubeconfig.\n`}
 kubectl works too, with a server started by \`npm start -- --dialect=kubernetes\`.
 `);
 }
