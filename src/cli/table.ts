@@ -1,3 +1,4 @@
+import { humanDuration } from '../base/human-duration.ts';
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { encodeJson } from '../codec/json.ts';
 import { acceptedMetaGroups } from '../dialect.ts';
@@ -44,28 +45,6 @@ function plainTable(body: JsonObject, nowMs: number): ObjectTable {
 function ageOf(object: JsonObject, nowMs: number): string {
   const created = Date.parse(textAt(object, 'metadata', 'creationTimestamp'));
   return Number.isNaN(created) ? '<unknown>' : humanDuration(nowMs - created);
-}
-
-/** A duration in at most two units, as kubectl shortens it: `45s`, `3m20s`, `12d`, `3y20d`. */
-export function humanDuration(ms: number): string {
-  const seconds = Math.floor(ms / 1000);
-  if (seconds < 0) return seconds < -1 ? '<invalid>' : '0s';
-  if (seconds < 120) return `${seconds}s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 10) return two(minutes, 'm', seconds % 60, 's');
-  if (minutes < 180) return `${minutes}m`;
-  const hours = Math.floor(minutes / 60);
-  if (hours < 8) return two(hours, 'h', minutes % 60, 'm');
-  if (hours < 48) return `${hours}h`;
-  const days = Math.floor(hours / 24);
-  if (hours < 192) return two(days, 'd', hours % 24, 'h');
-  if (hours < 24 * 365 * 2) return `${days}d`;
-  const years = Math.floor(days / 365);
-  return years < 8 ? two(years, 'y', days % 365, 'd') : `${years}y`;
-}
-
-function two(major: number, majorUnit: string, minor: number, minorUnit: string): string {
-  return minor === 0 ? `${major}${majorUnit}` : `${major}${majorUnit}${minor}${minorUnit}`;
 }
 
 export interface TableOptions {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { humanDuration } from '../base/human-duration.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { StrategyContext } from '../catalogue/resource-def.ts';
 import { dialectOf } from '../dialect.ts';
 import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import type { ApiObject } from '../meta/types.ts';
-import { humanDuration } from './cells.ts';
 import { builtinKinds } from './index.ts';
 
 const defs = builtinKinds(dialectOf('svc'));

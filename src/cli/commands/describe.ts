@@ -1,3 +1,4 @@
+import { humanDuration } from '../../base/human-duration.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { apiVersionOf } from '../../meta/types.ts';
 import type { Command } from '../command.ts';
@@ -11,7 +12,7 @@ import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, textAt } from '../objects.ts';
 import { fetchTarget, listObjects, selectionFlags, selectTargets } from '../selection.ts';
 import type { Session } from '../session.ts';
-import { alignLines, humanDuration } from '../table.ts';
+import { alignLines } from '../table.ts';
 
 export const describeCommand: Command = {
   name: 'describe',

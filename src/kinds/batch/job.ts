@@ -1,20 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { humanDuration } from '../../base/human-duration.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { selectorText, wideColumns } from '../apps/workload.ts';
-import {
-  age,
-  ageColumn,
-  at,
-  column,
-  humanDuration,
-  nameColumn,
-  numberAt,
-  textAt,
-} from '../cells.ts';
+import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';

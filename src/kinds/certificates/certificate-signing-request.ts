@@ -1,3 +1,4 @@
+import { humanDuration } from '../../base/human-duration.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
@@ -12,7 +13,7 @@ import {
 import { pathSegment } from '../../meta/names.ts';
 import { formatTime } from '../../meta/times.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { ageColumn, at, column, humanDuration, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { invalidGo, same } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, objectsAt } from '../fill.ts';
