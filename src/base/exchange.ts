@@ -22,6 +22,17 @@ export interface Exchange {
    * goes away or is slower than the server's body timeout.
    */
   body(limitBytes: number): Promise<Buffer>;
+  /**
+   * The body as it arrives, for who passes it on: without a limit, and with no time of its own.
+   * Undefined when the request has none. Either this is called or `body`, once.
+   */
+  bodyStream(): BodyStream | undefined;
+  /**
+   * Takes the connection from HTTP, for a request that asks to (`Upgrade`); it then counts as
+   * answered with 101. Undefined where that cannot be: over HTTP/2, or while the server leaves such
+   * wishes aside.
+   */
+  takeOver(): TakenConnection | undefined;
   /** The connection, the key for per-connection memos; same object for all its exchanges. */
   readonly connection: Connection;
   /** Runs once when the client has gone before the answer was complete. */
@@ -38,6 +49,31 @@ export interface Exchange {
   }): void;
   /** Begins a streamed answer. */
   stream(response: { status: number; headers: ResponseHeaders }): ResponseStream;
+}
+
+/** What collects a request's body as it arrives. */
+export interface BodyReceiver {
+  piece(bytes: Buffer): void;
+  /** The body is whole. */
+  end(): void;
+}
+
+/** A request's body on its way. */
+export interface BodyStream {
+  /** Gives what has arrived and what will, then the end. Call once. */
+  deliverTo(receiver: BodyReceiver): void;
+  /** Nothing more is wanted for a while: the client is made to wait. */
+  pause(): void;
+  resume(): void;
+  /** Nobody wants the rest: it is thrown away as it comes. */
+  drop(): void;
+}
+
+/** A connection that is no longer HTTP's. Who has it ends it. */
+export interface TakenConnection {
+  readonly socket: Socket;
+  /** What the client has sent already behind its request. */
+  readonly head: Buffer;
 }
 
 /** A piece of a body: bytes, or something that gives them when they are written. */

@@ -1,5 +1,5 @@
-import { BodyAborted, BodyTooLarge } from '../base/exchange.ts';
-import type { BodyReceiver, BodySource } from './body-seams.ts';
+import { BodyAborted, type BodyReceiver, BodyTooLarge } from '../base/exchange.ts';
+import type { BodySource } from './body-seams.ts';
 import { ByteCollector } from './byte-collector.ts';
 
 /** Collects one request body, up to a limit. */

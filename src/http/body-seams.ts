@@ -1,16 +1,7 @@
-import type { BodyPiece, ResponseHeaders } from '../base/exchange.ts';
-
-/** What collects a request's body as it arrives. */
-export interface BodyReceiver {
-  piece(bytes: Buffer): void;
-  /** The body is whole. */
-  end(): void;
-}
+import type { BodyPiece, BodyStream, ResponseHeaders } from '../base/exchange.ts';
 
 /** Where a request's body comes from: a node stream over HTTP/1.1, a stream of ours over HTTP/2. */
-export interface BodySource {
-  /** Gives what has arrived and what will, then the end. Call once. */
-  deliverTo(receiver: BodyReceiver): void;
+export interface BodySource extends BodyStream {
   /** Nobody wants the rest: the client need not send more. */
   stop(): void;
 }

@@ -1,10 +1,12 @@
 import type { Clock } from '../base/clock.ts';
 import {
   type BodyPiece,
+  type BodyStream,
   BodyTooLarge,
   type Exchange,
   type ResponseHeaders,
   type ResponseStream,
+  type TakenConnection,
   wholeBytes,
 } from '../base/exchange.ts';
 import { BodyReader } from './body-reader.ts';
@@ -56,6 +58,8 @@ export abstract class ExchangeBase implements Exchange {
   abstract header(name: string): string | undefined;
   abstract headerLines(): readonly string[];
   protected abstract writeHead(head: ResponseHead): void;
+  /** The request has a body, perhaps an empty one. */
+  protected abstract readonly hasBody: boolean;
   /** Tells a client that waits with `Expect: 100-continue` to go on. */
   protected abstract allowBody(): void;
   /** Ends the answer to a request whose body will not be read. */
@@ -102,6 +106,18 @@ export abstract class ExchangeBase implements Exchange {
     }
   }
 
+  bodyStream(): BodyStream | undefined {
+    if (!this.hasBody) return undefined;
+    if (!this.#aborted) this.allowBody();
+    return this.source;
+  }
+
+  takeOver(): TakenConnection | undefined {
+    const taken = this.answered || this.#aborted ? undefined : this.release();
+    if (taken !== undefined) this.#begin('stream', 101);
+    return taken;
+  }
+
   onAbort(callback: () => void): void {
     if (this.#aborted) callback();
     else if (this.#abortCallbacks === undefined) this.#abortCallbacks = [callback];
@@ -133,6 +149,11 @@ export abstract class ExchangeBase implements Exchange {
   endStream(): void {
     this.#answering = 'whole';
     this.sink.end();
+  }
+
+  /** Gives the connection away, if it can be had. */
+  protected release(): TakenConnection | undefined {
+    return undefined;
   }
 
   /** The exchange is over, well or not. */

@@ -1,4 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { TakenConnection } from '../base/exchange.ts';
 import type { ResponseHead } from './body-seams.ts';
 import type { PeerConnection } from './connection.ts';
 import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
@@ -14,6 +15,8 @@ export class Http1Exchange extends ExchangeBase {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #waitsForContinue: boolean;
+  readonly #release: (() => TakenConnection) | undefined;
+  #isTaken = false;
 
   constructor(options: {
     request: IncomingMessage;
@@ -21,6 +24,8 @@ export class Http1Exchange extends ExchangeBase {
     waitsForContinue: boolean;
     connection: PeerConnection;
     core: ExchangeHost;
+    /** Given where the client asks for another protocol: gives the connection away. */
+    release?: () => TakenConnection;
   }) {
     super(options);
     this.#request = options.request;
@@ -28,6 +33,7 @@ export class Http1Exchange extends ExchangeBase {
     this.source = new NodeBodySource(options.request);
     this.sink = new NodeBodySink(options.response);
     this.#waitsForContinue = options.waitsForContinue;
+    this.#release = options.release;
     this.method = options.request.method ?? 'GET';
     this.url = originForm(options.request.url ?? '/');
   }
@@ -49,6 +55,17 @@ export class Http1Exchange extends ExchangeBase {
     this.#response.writeHead(head.status, fields);
     if (head.empty && !this.bodyRefused) this.#response.end();
     else if (head.contentLength === undefined) this.#response.flushHeaders();
+  }
+
+  protected get hasBody(): boolean {
+    const { headers } = this.#request;
+    return headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+  }
+
+  protected override release(): TakenConnection | undefined {
+    const taken = this.#release?.();
+    this.#isTaken = taken !== undefined;
+    return taken;
   }
 
   protected allowBody(): void {
@@ -82,7 +99,7 @@ export class Http1Exchange extends ExchangeBase {
   }
 
   protected get complete(): boolean {
-    return this.#response.writableFinished;
+    return this.#isTaken || this.#response.writableFinished;
   }
 
   destroy(): void {

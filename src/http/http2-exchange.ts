@@ -44,6 +44,10 @@ export class Http2Exchange extends ExchangeBase implements StreamOwner {
     this.sink.respond(head);
   }
 
+  protected get hasBody(): boolean {
+    return !this.source.remoteEnded || this.source.receivedBytes > 0;
+  }
+
   protected allowBody(): void {
     this.source.allowBody();
   }

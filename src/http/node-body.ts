@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
-import { type BodyPiece, pieceBytes } from '../base/exchange.ts';
-import type { BodyReceiver, BodySink, BodySource } from './body-seams.ts';
+import { type BodyPiece, type BodyReceiver, pieceBytes } from '../base/exchange.ts';
+import type { BodySink, BodySource } from './body-seams.ts';
 
 /** The body of a request that node reads for us (HTTP/1.1). */
 export class NodeBodySource implements BodySource {
@@ -24,6 +24,20 @@ export class NodeBodySource implements BodySource {
     this.#readable.off('data', this.#onData);
     this.#readable.off('end', this.#onEnd);
     this.#readable.pause();
+  }
+
+  pause(): void {
+    this.#readable.pause();
+  }
+
+  resume(): void {
+    this.#readable.resume();
+  }
+
+  /** Reads on, so that the connection's next request can be seen. */
+  drop(): void {
+    this.stop();
+    this.#readable.resume();
   }
 
   readonly #onData = (bytes: Buffer): void => this.#receiver?.piece(bytes);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import type { Exchange } from '../base/exchange.ts';
@@ -12,6 +13,7 @@ import { Http1Exchange } from './http1-exchange.ts';
 import { Http2Exchange } from './http2-exchange.ts';
 import { defaultHttpLimits, type HttpLimits } from './limits.ts';
 import { ServerCore } from './server-core.ts';
+import { upgrading } from './upgrades.ts';
 
 /** PEM texts of the serving certificate (with its chain) and key. */
 export interface ServingTls {
@@ -34,6 +36,11 @@ export interface HttpServer {
   readonly address: { readonly host: string; readonly port: number };
   /** Requests whose answer is not complete. */
   readonly inFlight: number;
+  /**
+   * From now on requests that ask for another protocol may be given it (`Exchange.takeOver`). Until
+   * then such a wish is left aside, as most who utter it (`h2c`) do well without.
+   */
+  takeUpgrades(): void;
   /** New handshakes use this certificate; open connections keep theirs. */
   replaceCertificate(tls: ServingTls): void;
   /**
@@ -65,7 +72,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const core = new ServerCore({ clock, limits, logger, onExchange });
   const server =
     listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, limits);
-  acceptHttp1(server, core);
+  const http1 = acceptHttp1(server, core);
   if (listen.tls !== 'plaintext') acceptHttp2(server as SecureServer, core);
   const address = await listening(server, listen);
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
@@ -82,6 +89,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     get inFlight() {
       return core.inFlight;
     },
+    takeUpgrades: http1.takeUpgrades,
     replaceCertificate(tls) {
       if (listen.tls === 'plaintext') throw new Error('a plain server has no certificate');
       (server as SecureServer).setSecureContext(secureContext(tls));
@@ -190,7 +198,7 @@ const modernCiphers = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 
-function acceptHttp1(server: Server, core: ServerCore): void {
+function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void } {
   const connections = new WeakMap<Socket, PeerConnection>();
   const connectionOf = (socket: Socket): PeerConnection => {
     let connection = connections.get(socket);
@@ -216,7 +224,33 @@ function acceptHttp1(server: Server, core: ServerCore): void {
   server.on('request', accept(false));
   server.on('checkContinue', accept(true));
   server.on('clientError', refuseMalformed);
+  const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    socket.on('error', ignore);
+    const made = upgrading({ request, socket, head });
+    if (made === undefined) {
+      socket.end(`HTTP/1.1 411 Length Required\r\n${emptyAndLast}`);
+      return;
+    }
+    const { response, release } = made;
+    const connection = connectionOf(request.socket);
+    const waitsForContinue = false;
+    const about = { request, response, waitsForContinue, connection, core, release };
+    const exchange = new Http1Exchange(about);
+    const over = () => core.end(exchange);
+    request.on('error', ignore);
+    response.on('error', ignore);
+    response.on('finish', over);
+    socket.on('close', over);
+    core.begin(exchange);
+  };
+  return {
+    takeUpgrades() {
+      if (server.listenerCount('upgrade') === 0) server.on('upgrade', upgrade);
+    },
+  };
 }
+
+const emptyAndLast = 'Connection: close\r\nContent-Length: 0\r\n\r\n';
 
 /** Answers what is not HTTP, or not in time, and closes. */
 function refuseMalformed(error: Error & { code?: string }, socket: Socket): void {
@@ -225,7 +259,7 @@ function refuseMalformed(error: Error & { code?: string }, socket: Socket): void
     return;
   }
   const status = statusOfParserError(error.code ?? '');
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  socket.end(`HTTP/1.1 ${status}\r\n${emptyAndLast}`);
 }
 
 function statusOfParserError(code: string): string {

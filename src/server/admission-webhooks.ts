@@ -7,11 +7,12 @@ import {
 import type { Clock } from '../base/clock.ts';
 import type { ClientConfig } from '../client/client-config.ts';
 import { createHttpClient, type HttpClient } from '../client/http-client.ts';
+import { goNetworkError } from '../client/network-wording.ts';
 import { StatusError } from '../meta/status.ts';
 import { hostRoots } from './host-roots.ts';
 import { readWhole } from './read-whole.ts';
 import type { ResolveService } from './service-address.ts';
-import { goNetworkError, serverResponseError } from './webhook-wording.ts';
+import { serverResponseError } from './webhook-wording.ts';
 
 /** Clients kept for webhooks, each with connections of its own. */
 const clientsMax = 200;

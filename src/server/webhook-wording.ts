@@ -1,48 +1,5 @@
 import { isObject } from '../base/json.ts';
-import { ConnectionError } from '../client/http-client.ts';
 import { decodeJson } from '../codec/json.ts';
-import { StatusError } from '../meta/status.ts';
-
-/** What upstream says of a connection that failed, by Node's code of it. */
-const untrusted =
-  'tls: failed to verify certificate: x509: certificate signed by unknown authority';
-const expired =
-  'tls: failed to verify certificate: x509: certificate has expired or is not yet valid';
-const wordings: Readonly<Record<string, string>> = {
-  ECONNRESET: 'EOF',
-  EPIPE: 'write: broken pipe',
-  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
-  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
-  UNABLE_TO_GET_ISSUER_CERT: untrusted,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
-  CERT_HAS_EXPIRED: expired,
-  CERT_NOT_YET_VALID: expired,
-  ERR_TLS_CERT_ALTNAME_INVALID:
-    'tls: failed to verify certificate: x509: certificate is not valid for that name',
-};
-
-/** A failure of the network in the words clients know from upstream. */
-export function goNetworkError(error: unknown): string {
-  if (error instanceof StatusError) return error.message;
-  const code = error instanceof ConnectionError ? error.code : codeOf(error);
-  const host = error instanceof ConnectionError ? error.host : '';
-  if (code === 'ECONNREFUSED') return `dial tcp ${host}: connect: connection refused`;
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-    return `dial tcp: lookup ${host.replace(/:\d+$/, '')}: no such host`;
-  }
-  if (Object.hasOwn(wordings, code)) return wordings[code] ?? code;
-  if (code.startsWith('HPE_')) return 'net/http: HTTP/1.x transport connection broken';
-  if (code.startsWith('ERR_OSSL_PEM') || code === 'ERR_OSSL_ASN1_NOT_ENOUGH_DATA') {
-    return 'unable to load root certificates: unable to parse bytes as PEM block';
-  }
-  return code === '' ? 'the connection failed' : `the connection failed (${code})`;
-}
-
-function codeOf(error: unknown): string {
-  const { code } = (error ?? {}) as { code?: unknown };
-  return typeof code === 'string' ? code : '';
-}
 
 const byStatus: Readonly<Record<number, string>> = {
   400: 'the server rejected our request for an unknown reason',

@@ -1,5 +1,5 @@
-import { type BodyPiece, isRun } from '../../base/exchange.ts';
-import type { BodyReceiver, BodySink, BodySource, ResponseHead } from '../body-seams.ts';
+import { type BodyPiece, type BodyReceiver, isRun } from '../../base/exchange.ts';
+import type { BodySink, BodySource, ResponseHead } from '../body-seams.ts';
 import { ByteCollector } from '../byte-collector.ts';
 import { errorCode } from './protocol.ts';
 import { ReceiveWindow } from './receive-window.ts';
@@ -70,6 +70,8 @@ export class Http2Stream implements BodySink, BodySource {
 
   #inbox: ByteCollector | undefined;
   #receiver: BodyReceiver | undefined;
+  /** The receiver takes nothing for now: what comes waits, and is not given back to the windows. */
+  #isPaused = false;
   /** Nobody wants what else may come of the body. */
   discards = false;
 
@@ -200,7 +202,7 @@ export class Http2Stream implements BodySink, BodySource {
   /** A piece of the body, of a frame that took `frameBytes` of the windows. */
   receive(piece: Buffer, frameBytes: number): void {
     this.receivedBytes += piece.length;
-    const receiver = this.#receiver;
+    const receiver = this.#isPaused ? undefined : this.#receiver;
     if (receiver === undefined && !this.discards) {
       if (piece.length > 0) {
         this.#inbox ??= new ByteCollector();
@@ -215,7 +217,7 @@ export class Http2Stream implements BodySink, BodySource {
 
   receiveEnd(): void {
     this.remoteEnded = true;
-    this.#receiver?.end();
+    if (!this.#isPaused) this.#receiver?.end();
   }
 
   /** Throws away what nobody has asked for yet; returns how many bytes that was. */
@@ -240,6 +242,23 @@ export class Http2Stream implements BodySink, BodySource {
   stop(): void {
     this.#receiver = undefined;
     this.discards = true;
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    if (this.#receiver !== undefined) this.deliverTo(this.#receiver);
+  }
+
+  drop(): void {
+    this.stop();
+    this.#isPaused = false;
+    const unread = this.discard();
+    if (unread > 0) this.host.consumed(this, unread);
   }
 
   /** Tells a client that waits with `Expect: 100-continue` to go on. */

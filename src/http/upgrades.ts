@@ -1,0 +1,83 @@
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import type { TakenConnection } from '../base/exchange.ts';
+
+/** A request that node has given away together with its connection. */
+export interface Upgrading {
+  readonly request: IncomingMessage;
+  /** Answers as if the client had not asked for another protocol; the connection ends with it. */
+  readonly response: ServerResponse;
+  /** Gives up on answering, for who goes on in another protocol. */
+  release(): TakenConnection;
+}
+
+/**
+ * Makes an ordinary request again of one that asks for another protocol, since whether it gets that
+ * is not the transport's to say. Undefined when its body comes in chunks: node has stopped reading
+ * HTTP here, and who asks for another protocol sends no such body.
+ */
+export function upgrading(options: {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  /** What has come behind the request's headers. */
+  readonly head: Buffer;
+}): Upgrading | undefined {
+  const { request, head } = options;
+  const socket = options.socket as TLSSocket;
+  if (request.headers['transfer-encoding'] !== undefined) return undefined;
+  const bodyBytes = Number(request.headers['content-length'] ?? 0);
+  const stopFeeding = bodyBytes > 0 ? feed(request, { socket, head, bodyBytes }) : end(request);
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket);
+  // Node's server, which does these things otherwise, has let go of the connection.
+  const onDrain = () => void response.emit('drain');
+  socket.on('drain', onDrain);
+  response.on('finish', () => {
+    response.detachSocket(socket);
+    socket.destroySoon();
+  });
+  return {
+    request,
+    response,
+    release() {
+      stopFeeding();
+      socket.off('drain', onDrain);
+      response.detachSocket(socket);
+      return { socket, head: bodyBytes > 0 ? Buffer.alloc(0) : head };
+    },
+  };
+}
+
+function end(request: IncomingMessage): () => void {
+  request.complete = true;
+  request.push(null);
+  return () => {};
+}
+
+/** Gives the request the bytes of its body, which node no longer takes from the connection. */
+function feed(
+  request: IncomingMessage,
+  from: { readonly socket: TLSSocket; readonly head: Buffer; readonly bodyBytes: number },
+): () => void {
+  const { socket } = from;
+  let left = from.bodyBytes;
+  const stop = () => {
+    socket.off('data', take);
+  };
+  const take = (bytes: Buffer) => {
+    const piece = bytes.subarray(0, left);
+    left -= piece.length;
+    if (piece.length > 0 && !request.push(piece)) socket.pause();
+    if (left > 0) return;
+    stop();
+    end(request);
+  };
+  request._read = () => {
+    if (left > 0) socket.resume();
+  };
+  socket.on('data', take);
+  take(from.head);
+  return stop;
+}
