@@ -104,6 +104,18 @@ export interface StoreWatch {
   close(): void;
 }
 
+/** A state of the whole store; the store keeps what it needs until it is closed. */
+export interface StoreSnapshot {
+  readonly revision: Revision;
+  /**
+   * All records in byte order of keys, values as they are stored, in pieces of about 1 MiB at most
+   * unless one record is larger. To be read once. Fails with `closed` when the store is closed.
+   */
+  readonly records: AsyncIterable<readonly StoredRecord[]>;
+  /** Harmless when called twice. */
+  close(): void;
+}
+
 export interface Store {
   /**
    * The newest durable revision, linearizable: no acknowledged write is later. A store whose parts
@@ -125,8 +137,11 @@ export interface Store {
   ping(): Promise<void>;
   /** Bytes in use on disk (or in memory), for metrics. */
   sizeBytes(): Promise<number>;
-  /** Writes a complete, openable copy of the newest durable state with its history to `path`. */
-  backup(path: string): Promise<void>;
+  /**
+   * Holds the newest durable state still for one reader (STORE-5), whatever is written or compacted
+   * meanwhile. Rejects with `unavailable` where the service behind the store has its own way.
+   */
+  snapshot(): Promise<StoreSnapshot>;
   close(): Promise<void>;
 }
 

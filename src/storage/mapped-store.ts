@@ -54,7 +54,7 @@ export function mappedStore(
     compact: (revision) => store.compact(revision),
     ping: () => store.ping(),
     sizeBytes: () => store.sizeBytes(),
-    backup: (path) => store.backup(path),
+    snapshot: () => store.snapshot(),
     close: () => store.close(),
   };
 }

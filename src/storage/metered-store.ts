@@ -57,7 +57,7 @@ export function meteredStore(
     compact: (revision) => store.compact(revision),
     ping: () => store.ping(),
     sizeBytes: () => store.sizeBytes(),
-    backup: (path) => store.backup(path),
+    snapshot: () => store.snapshot(),
     close: () => store.close(),
   };
 }

@@ -25,3 +25,6 @@ export function checkReadable(
 export function closedStore(): StoreError {
   return new StoreError({ code: 'closed', message: 'the store is closed' });
 }
+
+/** About as many bytes as a piece of a snapshot has, so that who reads it holds little. */
+export const snapshotPieceBytes = 2 ** 20;

@@ -28,7 +28,7 @@ export function routedStore(main: Store, routes: readonly Route[]): Store {
       await Promise.all(all.map((store) => store.ping()));
     },
     sizeBytes: () => main.sizeBytes(),
-    backup: () => {
+    snapshot: () => {
       const message = 'a store in several parts has no copy in one piece';
       return Promise.reject(new StoreError({ code: 'unavailable', message }));
     },

@@ -70,7 +70,7 @@ function boundTo(inner: Store): Store {
     compact: (revision) => inner.compact(revision),
     ping: () => inner.ping(),
     sizeBytes: () => inner.sizeBytes(),
-    backup: (path) => inner.backup(path),
+    snapshot: () => inner.snapshot(),
     close: () => inner.close(),
   };
 }

@@ -7,10 +7,10 @@ import {
   statfsSync,
   statSync,
 } from 'node:fs';
-import { copyFile, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Database, open, type RootDatabase } from 'lmdb';
 import { type Revision, StoreError } from '../contract.ts';
+import { snapshotPieceBytes } from '../revisions.ts';
 import {
   damaged,
   decodeHead,
@@ -43,6 +43,20 @@ const mapSizeBytes = 64 * 2 ** 30;
 const dataName = 'data.mdb';
 const stateKey = Buffer.from('state');
 const formatKey = Buffer.from('format');
+
+/** Most keys that one step over a held state looks at. */
+const heldHeadsMax = 500;
+
+/** A committed state that stays as it is. */
+export interface HeldState {
+  state(): StoreState;
+  /** The newest records of the next keys from `start` on, and the last key looked at, if any. */
+  records(start: Buffer | undefined): {
+    readonly records: readonly LogRecord[];
+    readonly last: Buffer | undefined;
+  };
+  release(): void;
+}
 
 type Table = Database<Buffer, Buffer>;
 
@@ -214,21 +228,40 @@ export class RecordDatabase {
     return statSync(join(this.#directory, dataName)).size;
   }
 
-  /** Copies the newest committed state into the new directory `path`. */
-  async backup(path: string): Promise<void> {
-    await mkdir(path, { recursive: true, mode: 0o700 });
-    const draft = join(path, `${dataName}.draft`);
-    await rm(draft, { recursive: true, force: true });
-    await mkdir(draft, { mode: 0o700 });
-    try {
-      await this.#root.backup(draft, true);
-      await copyFile(join(draft, dataName), join(path, dataName));
-    } finally {
-      await rm(draft, { recursive: true, force: true });
-    }
-    chmodSync(join(path, dataName), 0o600);
-    syncFile(join(path, dataName));
-    syncDirectory(path);
+  /**
+   * Holds the newest committed state: the file keeps what it needs, and may grow, until `release`.
+   * To be released before the database is closed; LMDB would read what is no longer mapped.
+   */
+  hold(): HeldState {
+    const transaction = guarded(() => this.#root.useReadTransaction());
+    const options = { transaction };
+    return {
+      release: () => transaction.done(),
+      state: () => {
+        const state = guarded(() => this.#meta.get(stateKey, options));
+        if (state === undefined) throw damaged('its state record is gone');
+        return decodeState(state);
+      },
+      records: (start) => {
+        const range = { ...options, limit: heldHeadsMax, ...(start && { start }) };
+        return guarded(() => {
+          const records: LogRecord[] = [];
+          let bytes = 0;
+          let last: Buffer | undefined;
+          for (const { key, value } of this.#heads.getRange(range)) {
+            last = Buffer.from(key);
+            const { modRevision, deleted } = decodeHead(value);
+            if (deleted) continue;
+            const found = this.#log.get(encodeLogKey(scratchKey, modRevision), options);
+            if (found === undefined) throw damaged(`the record of revision ${modRevision} is gone`);
+            records.push(decodeLogRecord(found, modRevision));
+            bytes += found.length;
+            if (bytes >= snapshotPieceBytes) break;
+          }
+          return { records, last };
+        });
+      },
+    };
   }
 
   async close(): Promise<void> {

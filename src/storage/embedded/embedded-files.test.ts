@@ -55,15 +55,40 @@ test('a key beyond the limit is refused by name of the limit', async () => {
   expect((await store.get(longest))?.key).toBe(longest);
 });
 
-test('a backup opens with all state and history', async () => {
+test('a snapshot stays as it is while the store is written and compacted', async () => {
   const store = await open();
-  await fill(store, { count: 50, size: 3000 });
-  const target = join(directory, 'copies', 'one');
-  await store.backup(target);
-  await store.put({ key: '/after', value: Buffer.from('v'), expect: 0 });
-  const copy = await open({ directory: target });
-  expect(await copy.currentRevision()).toBe(50);
-  expect((await copy.range({ prefix: '/', revision: 20 })).records).toHaveLength(20);
+  await fill(store, { count: 1200, size: 3000 });
+  await store.delete({ key: '/registry/k7', expect: 8 });
+  const snapshot = await store.snapshot();
+  const found: string[] = [];
+  for await (const records of snapshot.records) {
+    const bytes = records.reduce((sum, { value }) => sum + value.length, 0);
+    expect(bytes).toBeLessThan(2 ** 20 + 10_000);
+    found.push(...records.map(({ key, modRevision }) => `${key} ${modRevision}`));
+    if (found.length > 600) continue;
+    const newest = await store.currentRevision();
+    const [first] = (await store.range({ prefix: '/', limit: 1, after: '/registry/k8' })).records;
+    const { key, modRevision } = first as { key: string; modRevision: number };
+    await store.delete({ key, expect: modRevision });
+    await store.put({ key: '/registry/z', value: Buffer.from('v'), expect: 0 });
+    await store.compact(newest);
+    await store.delete({ key: '/registry/z', expect: newest + 2 });
+  }
+  expect(snapshot.revision).toBe(1201);
+  const all = Array.from({ length: 1200 }, (_, i) => `/registry/k${i} ${i + 1}`);
+  expect(found).toEqual(all.filter((_, i) => i !== 7).sort());
+  snapshot.close();
+  snapshot.close();
+});
+
+test('a snapshot that is open ends with the store', async () => {
+  const store = await open();
+  await fill(store, { count: 2000, size: 2000 });
+  const snapshot = await store.snapshot();
+  const pieces = snapshot.records[Symbol.asyncIterator]();
+  expect((await pieces.next()).done).toBe(false);
+  await store.close();
+  await expect(pieces.next()).rejects.toMatchObject({ code: 'closed' });
 });
 
 test('disk use stays bounded under steady writes with compaction', async () => {

@@ -10,6 +10,7 @@ import type {
   Store,
   StoredRecord,
   StoreEvent,
+  StoreSnapshot,
   StoreWatch,
   WatchRequest,
   WriteResult,
@@ -17,7 +18,7 @@ import type {
 import { checkReadable, closedStore } from '../revisions.ts';
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
 import { CommitBatch } from './commit-batch.ts';
-import { keyBytesMax, prepareDirectory, RecordDatabase } from './database.ts';
+import { type HeldState, keyBytesMax, prepareDirectory, RecordDatabase } from './database.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 import { damaged, type Head, type LogRecord, type StoreState } from './record.ts';
 
@@ -77,7 +78,8 @@ class EmbeddedStore implements Store {
   #queue: Task[] = [];
   #writing = false;
   #closing: Promise<void> | undefined;
-  readonly #copies = new Set<Promise<void>>();
+  /** Closes each snapshot that is open. */
+  readonly #snapshots = new Set<() => void>();
   #idle: (() => void)[] = [];
   #lastFailure: unknown;
   #sweeping: Promise<void> | undefined;
@@ -197,14 +199,24 @@ class EmbeddedStore implements Store {
     return this.#database.sizeBytes();
   }
 
-  async backup(path: string): Promise<void> {
+  async snapshot(): Promise<StoreSnapshot> {
     this.#assertOpen();
-    const copy = this.#database.backup(path);
-    this.#copies.add(copy);
+    const held = this.#database.hold();
+    let isOpen = true;
+    const close = () => {
+      if (isOpen) held.release();
+      isOpen = false;
+      this.#snapshots.delete(close);
+    };
+    this.#snapshots.add(close);
+    const check = () => {
+      if (!isOpen) throw closedStore();
+    };
     try {
-      await copy;
-    } finally {
-      this.#copies.delete(copy);
+      return { revision: held.state().revision, records: recordsOf(held, check), close };
+    } catch (error) {
+      close();
+      throw error;
     }
   }
 
@@ -215,7 +227,7 @@ class EmbeddedStore implements Store {
 
   async #shutDown(): Promise<void> {
     await this.#drained();
-    await Promise.allSettled(this.#copies);
+    for (const close of [...this.#snapshots]) close();
     this.#hub.end(closedStore());
     try {
       await this.#database.close();
@@ -398,6 +410,21 @@ class EmbeddedStore implements Store {
     }
     const last = records.at(-1);
     batch.swept = records.length < sweepChunkMax || last === undefined ? through : last.revision;
+  }
+}
+
+async function* recordsOf(
+  held: HeldState,
+  check: () => void,
+): AsyncGenerator<readonly StoredRecord[]> {
+  let start: Buffer | undefined;
+  for (;;) {
+    check();
+    const { records, last } = held.records(start);
+    if (last === undefined) return;
+    if (records.length > 0) yield records.map(storedRecord);
+    start = justAfter(last);
+    await nextTurn();
   }
 }
 

@@ -151,8 +151,9 @@ class SealingStore implements EncryptedStore {
   sizeBytes() {
     return this.#store.sizeBytes();
   }
-  backup(path: string) {
-    return this.#store.backup(path);
+  /** Values stay sealed. */
+  snapshot() {
+    return this.#store.snapshot();
   }
   close() {
     return this.#store.close();

@@ -107,25 +107,6 @@ export class EtcdClient {
     return stream;
   }
 
-  /** As `stream`, for methods that take one request and give many answers. */
-  download<Request, Response>(
-    method: Method<Request, Response>,
-    request: Partial<Request>,
-  ): AsyncIterable<Response> & OpenStream {
-    const call = (this.#members[this.#current] as Client).makeServerStreamRequest(
-      method.path,
-      (message: Partial<Request>) => method.request.encode(message),
-      (bytes: Buffer) => method.response.decode(bytes),
-      request,
-      this.#metadata,
-      {},
-    );
-    return {
-      close: () => call.cancel(),
-      [Symbol.asyncIterator]: () => call[Symbol.asyncIterator]() as AsyncIterator<Response>,
-    };
-  }
-
   close(): void {
     this.#closed = true;
     for (const stream of [...this.#streams]) stream.close();

@@ -1,6 +1,3 @@
-import { createWriteStream } from 'node:fs';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import type { Clock } from '../../base/clock.ts';
 import { type Logger, silentLogger } from '../../base/log.ts';
 import {
@@ -225,14 +222,10 @@ class ConnectedStore implements EtcdStore {
     return sizeBytes;
   }
 
-  /** Writes etcd's own snapshot, all users' keys included: `etcdctl snapshot restore` opens it. */
-  async backup(path: string): Promise<void> {
-    this.#assertOpen();
-    const parts = this.client.download(methods.snapshot, {});
-    async function* blobs() {
-      for await (const { blob } of parts) yield blob;
-    }
-    await pipeline(Readable.from(blobs()), createWriteStream(path, { mode: 0o600 }));
+  /** Revisions are etcd's own: only etcd's own copy can be restored with them. */
+  async snapshot(): Promise<never> {
+    const message = 'the objects are in etcd: etcdctl snapshot save copies them';
+    throw new StoreError({ code: 'unavailable', message });
   }
 
   async close(): Promise<void> {

@@ -87,7 +87,6 @@ const leasesResponse = message({ leases: many(2, nested(leaseRequest)) });
 const leaseKeepAliveResponse = message({ id: one(2, identifier), ttlSeconds: one(3, integer) });
 
 const statusResponse = message({ version: one(2, text), sizeBytes: one(3, integer) });
-const snapshotResponse = message({ blob: one(3, bytes) });
 
 const watchCreate = message({
   key: one(1, text),
@@ -134,7 +133,6 @@ export const methods = {
   leases: method('Lease/LeaseLeases', nothing, leasesResponse),
   leaseKeepAlive: method('Lease/LeaseKeepAlive', leaseRequest, leaseKeepAliveResponse),
   status: method('Maintenance/Status', nothing, statusResponse),
-  snapshot: method('Maintenance/Snapshot', nothing, snapshotResponse),
 } as const;
 
 /** The end of the range of all keys that begin with a prefix. */

@@ -253,7 +253,7 @@ function shifted(store: Store, base: Revision): Store {
     compact: (revision) => store.compact(at(revision)).catch(refused),
     ping: () => store.ping(),
     sizeBytes: () => store.sizeBytes(),
-    backup: (path) => store.backup(path),
+    snapshot: () => store.snapshot(),
     close: () => store.close(),
   };
 }

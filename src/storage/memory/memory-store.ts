@@ -1,5 +1,3 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { silentLogger } from '../../base/log.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
@@ -22,11 +20,12 @@ import type {
   Store,
   StoredRecord,
   StoreEvent,
+  StoreSnapshot,
   StoreWatch,
   WatchRequest,
   WriteResult,
 } from '../contract.ts';
-import { checkReadable, closedStore } from '../revisions.ts';
+import { checkReadable, closedStore, snapshotPieceBytes } from '../revisions.ts';
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
 
 const historyChunkMax = 1000;
@@ -168,14 +167,10 @@ class MemoryStore implements Store {
     return this.#bytes;
   }
 
-  /** Writes the retained events as JSON lines: something to look at, not to open again. */
-  async backup(path: string): Promise<void> {
-    this.#assertOpen();
-    const lines = [...orderedMapValues(this.#keys, { from: 0, to: this.#keys.size })].map((one) =>
-      JSON.stringify(one),
-    );
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await writeFile(path, lines.join('\n'), { mode: 0o600 });
+  async snapshot(): Promise<StoreSnapshot> {
+    const { records, revision } = await this.range({ prefix: '' });
+    const pieces = piecesOf(records, () => this.#assertOpen());
+    return { revision, records: pieces, close: () => {} };
   }
 
   async close(): Promise<void> {
@@ -227,6 +222,25 @@ class MemoryStore implements Store {
     const keepFrom = history.versions[at]?.record === undefined ? at + 1 : at;
     for (const gone of history.versions.splice(0, keepFrom)) this.#bytes -= sizeOf(key, gone);
     if (history.versions.length === 0) this.#keys = orderedMapDelete(this.#keys, ordered);
+  }
+}
+
+/** A few at a time; `check` throws when the store has been closed. */
+async function* piecesOf(
+  records: readonly StoredRecord[],
+  check: () => void,
+): AsyncGenerator<readonly StoredRecord[]> {
+  let from = 0;
+  while (from < records.length) {
+    check();
+    let bytes = 0;
+    let to = from;
+    while (to < records.length && (to === from || bytes < snapshotPieceBytes)) {
+      bytes += (records[to] as StoredRecord).value.length;
+      to += 1;
+    }
+    yield records.slice(from, to);
+    from = to;
   }
 }
 
