@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { JsonObject } from '../base/json.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
-import { encodeJson } from '../codec/json.ts';
+import { jsonText } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
 import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
 import { openApiV2 } from '../views/openapi-v2.ts';
@@ -32,9 +31,10 @@ export class HeldDocument {
   readonly #shapes: MessageShapes;
   #protobuf: Buffer | undefined;
 
-  constructor(document: JsonObject, { madeMs, shapes }: { madeMs: number; shapes: MessageShapes }) {
+  /** Takes the document's JSON. */
+  constructor(text: string, { madeMs, shapes }: { madeMs: number; shapes: MessageShapes }) {
     this.#shapes = shapes;
-    this.#json = encodeJson(document);
+    this.#json = Buffer.from(text);
     this.digest = createHash('sha512').update(this.#json).digest('hex').toUpperCase();
     this.madeMs = madeMs;
   }
@@ -97,7 +97,7 @@ export class OpenApiDocuments {
       parts.set(place.name, part);
     }
     const digests = new Map([...parts].map(([name, { document }]) => [name, document.digest]));
-    const document = this.#hold(openApiV3Index(digests));
+    const document = this.#hold(jsonText(openApiV3Index(digests)));
     // A slower asker with an older snapshot keeps what it found to itself.
     if ((this.#index?.generation ?? 0) < snapshot.generation) {
       this.#parts = parts;
@@ -138,7 +138,7 @@ export class OpenApiDocuments {
     return known !== undefined && isSame ? known : { defs, document: this.#hold(make()) };
   }
 
-  #hold(document: JsonObject, shapes: MessageShapes = openApiV3Shapes): HeldDocument {
-    return new HeldDocument(document, { madeMs: this.#source.nowMs(), shapes });
+  #hold(text: string, shapes: MessageShapes = openApiV3Shapes): HeldDocument {
+    return new HeldDocument(text, { madeMs: this.#source.nowMs(), shapes });
   }
 }

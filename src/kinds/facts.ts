@@ -4,14 +4,8 @@ import { factsByGroup, groupStems as generatedStems } from './gen/index.ts';
 /** Group name without the vendor suffix, by the directory of its facts. */
 export const groupStems: Readonly<Record<string, string>> = { ...generatedStems, ...stemsByHand };
 
-/** One field of a built-in type, as the generated tables tell it. */
-export interface FieldFacts {
-  /** JSON name; empty for an embedded struct, whose fields are this type's own in JSON. */
-  readonly name: string;
-  /** Protobuf field number; undefined when protobuf does not carry the field. */
-  readonly number: number | undefined;
-  /** `*` pointer, `[]` list, `{}` map, then a scalar or a full type name (`core.v1.Pod`). */
-  readonly type: string;
+/** What the marks behind a field say: the same few dozen texts for thousands of fields. */
+export interface FieldMarks {
   readonly omitEmpty: boolean;
   readonly optional: boolean;
   readonly required: boolean;
@@ -20,6 +14,17 @@ export interface FieldFacts {
   readonly mapType: string | undefined;
   readonly patchStrategies: readonly string[];
   readonly patchMergeKey: string | undefined;
+}
+
+/** One field of a built-in type, as the generated tables tell it. */
+export interface FieldFacts {
+  /** JSON name; empty for an embedded struct, whose fields are this type's own in JSON. */
+  readonly name: string;
+  /** Protobuf field number; undefined when protobuf does not carry the field. */
+  readonly number: number | undefined;
+  /** `*` pointer, `[]` list, `{}` map, then a scalar or a full type name (`core.v1.Pod`). */
+  readonly type: string;
+  readonly marks: FieldMarks;
   /** JSON text of the declared default. */
   readonly default: string | undefined;
 }
@@ -41,6 +46,7 @@ export interface StructFacts {
 /** What is known of one API version of a group (`core.v1`). */
 export interface VersionFacts {
   readonly struct: (name: string) => StructFacts | undefined;
+  readonly hasStruct: (name: string) => boolean;
   readonly structNames: readonly string[];
   /** Named lists and maps: name -> type. */
   readonly aliases: ReadonlyMap<string, string>;
@@ -69,6 +75,12 @@ export function versionFacts(groupVersion: string): VersionFacts | undefined {
 export function structFacts(typeName: string): StructFacts | undefined {
   const { groupVersion, name } = splitTypeName(typeName);
   return versionFacts(groupVersion)?.struct(name);
+}
+
+/** Whether the tables hold a struct of this full name; cheaper than its facts. */
+export function hasStructFacts(typeName: string): boolean {
+  const { groupVersion, name } = splitTypeName(typeName);
+  return versionFacts(groupVersion)?.hasStruct(name) === true;
 }
 
 /** `core.v1.Pod` -> `core.v1` and `Pod`. */
@@ -105,45 +117,38 @@ function versionOf(part: {
     if (line.startsWith('=')) aliases.set(name, qualified(value, own));
     if (line.startsWith('!')) enums.set(name, JSON.parse(value) as string[]);
   }
-  const texts = new Map(part.blocks.map((block) => [/^\w+/.exec(block)?.[0] ?? '', block]));
+  const texts = new Map(part.blocks.map((block) => [block.slice(0, nameEnd(block)), block]));
   const parsed = new Map<string, StructFacts>();
+  const qualify = qualifier(own);
   const struct = (name: string): StructFacts | undefined => {
-    const text = texts.get(name);
-    if (text === undefined) return undefined;
-    const facts = parsed.get(name) ?? parseStruct(text, own);
-    parsed.set(name, facts);
+    let facts = parsed.get(name);
+    const text = facts === undefined ? texts.get(name) : undefined;
+    if (text !== undefined) {
+      facts = parseStruct(text, qualify);
+      parsed.set(name, facts);
+    }
     return facts;
   };
-  return { struct, structNames: [...texts.keys()], aliases, enums };
+  const hasStruct = (name: string) => texts.has(name);
+  return { struct, hasStruct, structNames: [...texts.keys()], aliases, enums };
 }
 
-function parseStruct(text: string, own: string): StructFacts {
+function nameEnd(block: string): number {
+  const end = block.search(/[ \n]/);
+  return end < 0 ? block.length : end;
+}
+
+function parseStruct(text: string, qualify: (type: string) => string): StructFacts {
   const [head = '', ...lines] = text.split('\n');
-  const [name = '', marks = ''] = cut(head, 1);
-  const fields = lines
-    .filter((line) => line !== '')
-    .map((line) => fieldOf(line.startsWith('^') ? ` ${line.slice(1)}` : line, own));
-  return structOf(name, marks, fields);
+  const end = nameEnd(head);
+  const fields = lines.filter((line) => line !== '').map((line) => fieldOf(line, qualify));
+  return structOf(head.slice(0, end), head.slice(end + 1), fields);
 }
-
-type Marks = ReadonlyMap<string, readonly string[]>;
-
-/** By their text: thousands of fields have a few dozen texts among them. */
-const readMarks = new Map<string, Marks>();
 
 /** Marks as name -> values; a bare mark has the value `true`. */
-function marksOf(text: string): Marks {
-  let marks = readMarks.get(text);
-  if (marks === undefined) {
-    marks = parseMarks(text.split(' '));
-    readMarks.set(text, marks);
-  }
-  return marks;
-}
-
-function parseMarks(words: readonly string[]): Marks {
+function parseMarks(text: string): ReadonlyMap<string, readonly string[]> {
   const marks = new Map<string, string[]>();
-  for (const word of words) {
+  for (const word of text.split(' ')) {
     const equals = word.indexOf('=');
     const [name, value] =
       equals < 0 ? [word, 'true'] : [word.slice(0, equals), word.slice(equals + 1)];
@@ -153,7 +158,7 @@ function parseMarks(words: readonly string[]): Marks {
 }
 
 function structOf(name: string, words: string, fields: readonly FieldFacts[]): StructFacts {
-  const marks = marksOf(words);
+  const marks = parseMarks(words);
   const [group, version, kind] = marks.get('r')?.[0]?.split(',') ?? [];
   return {
     name,
@@ -170,42 +175,60 @@ function structOf(name: string, words: string, fields: readonly FieldFacts[]): S
   };
 }
 
-/** The first words of a text, and all that follows them as the last. */
-function cut(text: string, words: number): string[] {
-  const parts: string[] = [];
-  let from = 0;
-  while (parts.length < words) {
-    const space = text.indexOf(' ', from);
-    if (space < 0) break;
-    parts.push(text.slice(from, space));
-    from = space + 1;
-  }
-  parts.push(text.slice(from));
-  return parts;
-}
-
-function fieldOf(line: string, own: string): FieldFacts {
-  const defaultAt = line.indexOf(' v=');
-  const words = defaultAt < 0 ? line : line.slice(0, defaultAt);
-  const [name = '', number = '-', type = '', rest = ''] = cut(words, 3);
-  const marks = marksOf(rest);
+/** Written for code that runs once and is never compiled: few calls, each of them V8's own. */
+function fieldOf(line: string, qualify: (type: string) => string): FieldFacts {
+  // An embedded struct has `^` where the others have their name and a space.
+  const nameAt = line.startsWith('^') ? 0 : line.indexOf(' ');
+  const numberAt = line.indexOf(' ', nameAt + 1);
+  const typeAt = line.indexOf(' ', numberAt + 1);
+  const typeEnd = typeAt < 0 ? line.length : typeAt;
+  const defaultAt = line.indexOf(' v=', typeEnd);
+  const marksEnd = defaultAt < 0 ? line.length : defaultAt;
+  const number = line.slice(nameAt + 1, numberAt);
   return {
-    name,
+    name: line.slice(0, nameAt),
     number: number === '-' ? undefined : Number(number),
-    type: qualified(type, own),
-    omitEmpty: marks.has('e'),
-    optional: marks.has('o'),
-    required: marks.has('q'),
-    listType: marks.get('l')?.[0],
-    listMapKeys: marks.get('k') ?? [],
-    mapType: marks.get('m')?.[0] ?? marks.get('s')?.[0],
-    patchStrategies: marks.get('p')?.[0]?.split(',') ?? [],
-    patchMergeKey: marks.get('y')?.[0],
+    type: qualify(line.slice(numberAt + 1, typeEnd)),
+    marks: fieldMarks(line.slice(typeEnd + 1, marksEnd)),
     default: defaultAt < 0 ? undefined : line.slice(defaultAt + 3),
   };
 }
 
-/** Names of the own version stand bare in the tables. */
+/** By their text. */
+const readMarks = new Map<string, FieldMarks>();
+
+function fieldMarks(text: string): FieldMarks {
+  let read = readMarks.get(text);
+  if (read === undefined) {
+    const marks = parseMarks(text);
+    read = {
+      omitEmpty: marks.has('e'),
+      optional: marks.has('o'),
+      required: marks.has('q'),
+      listType: marks.get('l')?.[0],
+      listMapKeys: marks.get('k') ?? [],
+      mapType: marks.get('m')?.[0] ?? marks.get('s')?.[0],
+      patchStrategies: marks.get('p')?.[0]?.split(',') ?? [],
+      patchMergeKey: marks.get('y')?.[0],
+    };
+    readMarks.set(text, read);
+  }
+  return read;
+}
+
+/** Full types from those of one version's tables, where names of that version stand bare. */
+function qualifier(own: string): (type: string) => string {
+  const known = new Map<string, string>();
+  return (type) => {
+    let full = known.get(type);
+    if (full === undefined) {
+      full = qualified(type, own);
+      known.set(type, full);
+    }
+    return full;
+  };
+}
+
 function qualified(type: string, own: string): string {
   let start = 0;
   while (start < type.length && '*[]{}'.includes(type[start] ?? '')) start += 1;

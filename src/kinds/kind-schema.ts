@@ -2,7 +2,7 @@ import type { Dialect } from '../dialect.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import { parseApiVersion } from '../meta/types.ts';
 import { crdSchema } from './apiextensions/crd-schema.ts';
-import { groupStems, structFacts } from './facts.ts';
+import { groupStems, hasStructFacts } from './facts.ts';
 import { schemaOf } from './schema-of.ts';
 
 const directories = new WeakMap<Dialect, ReadonlyMap<string, string>>();
@@ -36,7 +36,7 @@ export function schemaOfKind(
   if (parsed === undefined || directory === undefined) return undefined;
   if (directory === 'apiextensions') return definitionSchema(parsed.version, type.kind);
   const typeName = `${directory}.${parsed.version}.${type.kind}`;
-  return structFacts(typeName) === undefined ? undefined : schemaOf(typeName);
+  return hasStructFacts(typeName) ? schemaOf(typeName) : undefined;
 }
 
 /** Definitions of custom kinds have a table of their own. */

@@ -1,6 +1,13 @@
 import type { JsonValue } from '../base/json.ts';
 import { type Property, resolved, type Schema } from '../engines/schema/schema.ts';
-import { type FieldFacts, splitTypeName, structFacts, versionFacts } from './facts.ts';
+import {
+  type FieldFacts,
+  type FieldMarks,
+  hasStructFacts,
+  splitTypeName,
+  structFacts,
+  versionFacts,
+} from './facts.ts';
 
 /** Types that are written by hand upstream, so that their Go fields say nothing about their JSON. */
 const specialTypes: Readonly<Record<string, Schema>> = {
@@ -25,7 +32,8 @@ const scalarTypes: Readonly<Record<string, Schema>> = {
 };
 
 const built = new Map<string, Schema>();
-const standIns = new Map<string, Schema>();
+/** By type expression. */
+const typeSchemas = new Map<string, Schema>();
 
 /**
  * The schema of a built-in type by its full name: `core.v1.ConfigMap`, `meta.v1.ObjectMeta`. Built on
@@ -92,34 +100,48 @@ function collect(fields: readonly FieldFacts[], into: Collected): void {
       continue;
     }
     into.properties.set(field.name, propertyOf(field, into.inlineIn));
-    if (field.required || (!field.omitEmpty && !field.optional)) into.required.push(field.name);
+    const { required, omitEmpty, optional } = field.marks;
+    if (required || !(omitEmpty || optional)) into.required.push(field.name);
   }
 }
 
 function propertyOf(field: FieldFacts, inlineIn: readonly number[]): Property {
+  const { number, type } = field;
+  const schema = fieldSchema(field);
+  // Go's omitempty never leaves a struct out.
+  const omitEmpty = field.marks.omitEmpty && !isPlainStruct(type);
+  const isPointer = type.startsWith('*');
+  if (number !== undefined && inlineIn.length === 0 && !isPointer) {
+    return omitEmpty ? { schema, number, omitEmpty } : { schema, number };
+  }
   return {
-    schema: fieldSchema(field),
-    ...(field.number === undefined ? {} : { number: field.number }),
+    schema,
+    ...(number === undefined ? {} : { number }),
     ...(inlineIn.length === 0 ? {} : { inlineIn }),
-    // Go's omitempty never leaves a struct out.
-    ...(field.omitEmpty && !isPlainStruct(field.type) ? { omitEmpty: true } : {}),
-    ...(field.type.startsWith('*') ? { pointer: true } : {}),
+    ...(omitEmpty ? { omitEmpty } : {}),
+    ...(isPointer ? { pointer: true } : {}),
   };
 }
 
 function isPlainStruct(type: string): boolean {
-  if (/^[*[{]/.test(type) || Object.hasOwn(scalarTypes, type)) return false;
-  if (Object.hasOwn(specialTypes, type)) return true;
-  return structFacts(type) !== undefined;
+  if (isComposed(type) || Object.hasOwn(scalarTypes, type)) return false;
+  return Object.hasOwn(specialTypes, type) || hasStructFacts(type);
+}
+
+/** Whether a type is a pointer, a list or a map of another. */
+function isComposed(type: string): boolean {
+  return type.startsWith('*') || type.startsWith('[') || type.startsWith('{');
 }
 
 /** The schema of a field: its type's, with what the field's own markers say on top. */
 function fieldSchema(field: FieldFacts): Schema {
+  const type = field.type.startsWith('*') ? field.type.slice(1) : field.type;
+  if (field.default === undefined && !saysMore(field.marks)) return typeSchema(type);
   const overrides = overridesOf(field);
-  const type = field.type.replace('*', '');
-  if (overrides === noOverrides || Object.keys(overrides).length === 0) return typeSchema(type);
-  if (/^[[{]/.test(type) || Object.hasOwn(scalarTypes, type))
+  if (Object.keys(overrides).length === 0) return typeSchema(type);
+  if (isComposed(type) || Object.hasOwn(scalarTypes, type)) {
     return { ...typeSchema(type), ...overrides };
+  }
   let merged: Schema | undefined;
   return {
     resolve: () => {
@@ -129,30 +151,28 @@ function fieldSchema(field: FieldFacts): Schema {
   };
 }
 
-const noOverrides: Partial<Schema> = {};
+function saysMore(marks: FieldMarks): boolean {
+  const { listType, mapType, patchStrategies, patchMergeKey } = marks;
+  return (
+    listType !== undefined ||
+    mapType !== undefined ||
+    patchStrategies.length > 0 ||
+    patchMergeKey !== undefined
+  );
+}
 
 function overridesOf(field: FieldFacts): Partial<Schema> {
-  if (!isMarked(field)) return noOverrides;
+  const { mapType, patchStrategies, patchMergeKey } = field.marks;
   const isList = listTypeName(field.type);
   return {
     ...(field.default === undefined ? {} : { default: JSON.parse(field.default) as JsonValue }),
-    ...(isList ? listTopology(field) : {}),
-    ...(!isList && field.mapType === 'atomic' ? { mapType: 'atomic' as const } : {}),
-    ...(field.patchStrategies.length === 0
+    ...(isList ? listTopology(field.marks) : {}),
+    ...(!isList && mapType === 'atomic' ? { mapType: 'atomic' as const } : {}),
+    ...(patchStrategies.length === 0
       ? {}
-      : { patchStrategies: field.patchStrategies as NonNullable<Schema['patchStrategies']> }),
-    ...(field.patchMergeKey === undefined ? {} : { patchMergeKey: field.patchMergeKey }),
+      : { patchStrategies: patchStrategies as NonNullable<Schema['patchStrategies']> }),
+    ...(patchMergeKey === undefined ? {} : { patchMergeKey }),
   };
-}
-
-function isMarked(field: FieldFacts): boolean {
-  return (
-    field.default !== undefined ||
-    field.listType !== undefined ||
-    field.mapType !== undefined ||
-    field.patchStrategies.length > 0 ||
-    field.patchMergeKey !== undefined
-  );
 }
 
 function listTypeName(type: string): boolean {
@@ -162,17 +182,26 @@ function listTypeName(type: string): boolean {
 }
 
 /** Without a listType, a patch strategy of merge says the same (MF-6). */
-function listTopology(field: FieldFacts): Partial<Schema> {
-  if (field.listType === 'map') return { listType: 'map', listMapKeys: field.listMapKeys };
-  if (field.listType === 'set') return { listType: 'set' };
-  if (field.listType === 'atomic') return { listType: 'atomic' };
-  if (!field.patchStrategies.includes('merge')) return {};
-  if (field.patchMergeKey === undefined) return { listType: 'set' };
-  return { listType: 'map', listMapKeys: [field.patchMergeKey] };
+function listTopology(marks: FieldMarks): Partial<Schema> {
+  if (marks.listType === 'map') return { listType: 'map', listMapKeys: marks.listMapKeys };
+  if (marks.listType === 'set') return { listType: 'set' };
+  if (marks.listType === 'atomic') return { listType: 'atomic' };
+  if (!marks.patchStrategies.includes('merge')) return {};
+  if (marks.patchMergeKey === undefined) return { listType: 'set' };
+  return { listType: 'map', listMapKeys: [marks.patchMergeKey] };
 }
 
-/** A type expression's schema; structs stand behind one shared stand-in each. */
+/** A type expression's schema, one for all fields of that type; structs stand behind stand-ins. */
 function typeSchema(type: string): Schema {
+  let schema = typeSchemas.get(type);
+  if (schema === undefined) {
+    schema = newTypeSchema(type);
+    typeSchemas.set(type, schema);
+  }
+  return schema;
+}
+
+function newTypeSchema(type: string): Schema {
   if (type.startsWith('*')) return typeSchema(type.slice(1));
   if (type.startsWith('[]'))
     return { type: 'array', typed: true, items: typeSchema(type.slice(2)) };
@@ -180,10 +209,5 @@ function typeSchema(type: string): Schema {
     return { type: 'object', typed: true, additionalProperties: typeSchema(type.slice(2)) };
   if (Object.hasOwn(scalarTypes, type)) return scalarTypes[type]!;
   if (Object.hasOwn(specialTypes, type)) return schemaOf(type);
-  let standIn = standIns.get(type);
-  if (standIn === undefined) {
-    standIn = { resolve: () => schemaOf(type) };
-    standIns.set(type, standIn);
-  }
-  return standIn;
+  return { resolve: () => schemaOf(type) };
 }

@@ -1,9 +1,11 @@
 import type { JsonObject } from '../base/json.ts';
 import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import { jsonText } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
 import { resolved, type Schema } from '../engines/schema/schema.ts';
-import { splitTypeName, structFacts } from '../kinds/facts.ts';
+import { hasStructFacts, splitTypeName, structFacts } from '../kinds/facts.ts';
 import type { GroupVersion } from '../meta/types.ts';
+import { objectText } from './json-text.ts';
 import {
   type DiscoveryPath,
   discoveryRoute,
@@ -12,7 +14,7 @@ import {
   versionDiscovery,
 } from './openapi-discovery.ts';
 import { customDefinitionName, definitionName, groupOfFacts } from './openapi-names.ts';
-import { pathParameters } from './openapi-parameters.ts';
+import { pathParametersText } from './openapi-parameters.ts';
 import { type GroupVersionKind, type Route, type RouteSchema, routesOf } from './openapi-routes.ts';
 import {
   inlineJson,
@@ -38,15 +40,20 @@ export interface OpenApiBuilder {
   add(at: GroupVersion): void;
   /** Adds a path of discovery. */
   addDiscovery(path: DiscoveryPath): void;
-  /** All that was added: paths by themselves, definitions with all they refer to. */
-  finish(): { paths: JsonObject; definitions: JsonObject };
+  /** The JSON of all that was added: paths by themselves, definitions with all they refer to. */
+  finish(): { paths: string; definitions: string };
 }
 
-/** How a form of OpenAPI writes an operation; `schema` gives a reference or an inline schema. */
-export type OperationWriter = (
-  route: Route,
-  parts: { schema: (schema: RouteSchema) => JsonObject; tag: string },
-) => JsonObject;
+/** The JSON of a reference to a schema, or of the schema in place. */
+export type SchemaText = (schema: RouteSchema) => string;
+
+/** How a form of OpenAPI writes an operation, in JSON text. */
+export interface OperationForm {
+  /** What this form alone has, between an operation's id and its responses. */
+  ownMembers(route: Route, schema: SchemaText): Record<string, string | undefined>;
+  /** The member of a response that says what is answered. */
+  answerMember(route: Route, schema: string): string;
+}
 
 /** The versions a snapshot serves of a group. */
 export function servedAt(
@@ -63,11 +70,11 @@ export function servedAt(
 /** Begins a document. */
 export function openApiBuilder(
   source: OpenApiSource,
-  options: { form: OpenApiForm; writeOperation: OperationWriter },
+  options: { form: OpenApiForm; operations: OperationForm },
 ): OpenApiBuilder {
-  const { form, writeOperation } = options;
+  const { form, operations } = options;
   const { dialect, snapshot } = source;
-  const paths: Record<string, JsonObject> = {};
+  const paths = new Map<string, Record<string, string>>();
   const types = new Map<string, Schema>();
   const definitions: JsonObject = {};
   const context: SchemaContext = {
@@ -79,11 +86,16 @@ export function openApiBuilder(
     },
   };
   const schemaAt = (at: GroupVersion) => (schema: RouteSchema) =>
-    routeSchema(context, definitions, { schema, at });
-  const addRoute = (route: Route, parts: Parameters<OperationWriter>[1]) => {
-    const item = paths[route.path] ?? { parameters: pathParameters(form, route.path) };
-    paths[route.path] = item;
-    item[route.method] = writeOperation(route, parts);
+    jsonText(routeSchema(context, definitions, { schema, at }));
+  const addRoute = (route: Route, parts: OperationParts) => {
+    const { path, method } = route;
+    const item = paths.get(path) ?? { parameters: pathParametersText(form, path) };
+    item[method] = operationText(operations, route, parts);
+    paths.set(path, item);
+  };
+  const addPath = (path: DiscoveryPath, parts: OperationParts) => {
+    const route = discoveryRoute(dialect, path);
+    paths.set(route.path, { get: operationText(operations, route, parts) });
   };
   return {
     add(at) {
@@ -91,17 +103,13 @@ export function openApiBuilder(
         tag: `${groupTag(dialect, at.group)}_${at.version}`,
         schema: schemaAt(at),
       };
-      const path = versionDiscovery(dialect, at);
-      const route = discoveryRoute(dialect, path);
-      paths[route.path] = { get: writeOperation(route, parts) };
+      addPath(versionDiscovery(dialect, at), parts);
       for (const { def, version } of servedAt(snapshot, at)) {
         for (const route of routesOf(dialect, def, version)) addRoute(route, parts);
       }
     },
     addDiscovery(path) {
-      const route = discoveryRoute(dialect, path);
-      const schema = schemaAt({ group: '', version: 'v1' });
-      paths[route.path] = { get: writeOperation(route, { tag: path.tag, schema }) };
+      addPath(path, { tag: path.tag, schema: schemaAt({ group: '', version: 'v1' }) });
     },
     finish() {
       // A map's iteration reaches what is added on the way: the definitions' own references. No
@@ -109,12 +117,45 @@ export function openApiBuilder(
       for (const [name, schema] of types) {
         definitions[name] = definitionOf(context, snapshot, schema);
       }
-      return { paths: sortedByName(paths), definitions: sortedByName(definitions) };
+      return { paths: pathsText(paths), definitions: jsonText(sortedByName(definitions)) };
     },
   };
 }
 
-function sortedByName(members: Readonly<Record<string, JsonObject>> | JsonObject): JsonObject {
+interface OperationParts {
+  readonly tag: string;
+  readonly schema: SchemaText;
+}
+
+function operationText(form: OperationForm, route: Route, { tag, schema }: OperationParts): string {
+  const { action, kind } = route;
+  return objectText({
+    tags: jsonText([tag]),
+    description: jsonText(route.description),
+    operationId: jsonText(route.operationId),
+    ...form.ownMembers(route, schema),
+    responses: responsesText(form, route, schema),
+    'x-kubernetes-action': action && `"${action}"`,
+    'x-kubernetes-group-version-kind': kind && jsonText(kind),
+  });
+}
+
+const statusTexts = { 200: 'OK', 201: 'Created', 202: 'Accepted' } as const;
+
+function responsesText(form: OperationForm, route: Route, schema: SchemaText): string {
+  const responses = route.responses.map(([status, answer]) => {
+    const said = form.answerMember(route, schema(answer));
+    return `"${status}":{"description":"${statusTexts[status]}",${said}}`;
+  });
+  return `{${responses.join()},"401":{"description":"Unauthorized"}}`;
+}
+
+function pathsText(paths: ReadonlyMap<string, Record<string, string>>): string {
+  const names = [...paths.keys()].sort();
+  return objectText(Object.fromEntries(names.map((name) => [name, objectText(paths.get(name)!)])));
+}
+
+function sortedByName(members: JsonObject): JsonObject {
   const names = Object.keys(members).sort();
   return Object.fromEntries(names.map((name) => [name, members[name]]));
 }
@@ -134,7 +175,7 @@ function routeSchema(
   if (!list) return schemaJson(context, own);
   const { groupVersion } = splitTypeName(resolved(own).typeName ?? '');
   const typeName = `${groupVersion}.${def.listKind}`;
-  if (structFacts(typeName) !== undefined) return typeRef(context, typeName);
+  if (hasStructFacts(typeName)) return typeRef(context, typeName);
   // A package whose tables have no lists: every list has the same form.
   const name = definitionName(context.dialect, typeName);
   definitions[name] ??= listDefinition(context, schemaJson(context, own), {

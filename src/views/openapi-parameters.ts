@@ -1,6 +1,7 @@
 import type { JsonObject } from '../base/json.ts';
+import { jsonText } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
-import { structFacts } from '../kinds/facts.ts';
+import { hasStructFacts } from '../kinds/facts.ts';
 import { factsOfGroup } from './openapi-names.ts';
 
 /** What `x-kubernetes-action` says of an operation. */
@@ -80,16 +81,32 @@ interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
 }
 
-/** Parameters every operation of a path takes: those in the path itself, and `pretty`. */
-export function pathParameters(form: 'v2' | 'v3', path: string): JsonObject[] {
-  const names = ['name', 'namespace'].filter((name) => path.includes(`{${name}}`));
-  const inPath = names.map((name) => parameterJson(form, { name, in: 'path', type: 'string' }));
-  return [...inPath, ...queryParameters(form, ['pretty'])];
+/** The JSON of the parameters every operation of a path takes: those in the path, and `pretty`. */
+export function pathParametersText(form: 'v2' | 'v3', path: string): string {
+  const names = (['name', 'namespace'] as const).filter((name) => path.includes(`{${name}}`));
+  return keptText(`${form} ${names.join()}`, () => [
+    ...names.map((name) => parameterJson(form, { name, in: 'path', type: 'string' })),
+    parameterJson(form, { name: 'pretty', in: 'query', type: queryTypes.pretty }),
+  ]);
 }
 
-/** Query parameters as a document has them. */
-export function queryParameters(form: 'v2' | 'v3', names: readonly ParameterName[]): JsonObject[] {
-  return names.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] }));
+/** The JSON of query parameters, as a document has them. */
+export function queryParametersText(form: 'v2' | 'v3', names: readonly ParameterName[]): string {
+  return keptText(`${form} ?${names.join()}`, () =>
+    names.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] })),
+  );
+}
+
+/** A document has a thousand lists of parameters, of a dozen contents. */
+const texts = new Map<string, string>();
+
+function keptText(key: string, make: () => JsonObject[]): string {
+  let text = texts.get(key);
+  if (text === undefined) {
+    text = jsonText(make());
+    texts.set(key, text);
+  }
+  return text;
 }
 
 function parameterJson(form: 'v2' | 'v3', parameter: Parameter): JsonObject {
@@ -111,5 +128,5 @@ export function namedOptions(
 ): string | undefined {
   const facts = factsOfGroup(dialect, kind.group);
   const typeName = `${facts}.${kind.version}.${kind.kind}`;
-  return facts === undefined || structFacts(typeName) === undefined ? undefined : typeName;
+  return facts === undefined || !hasStructFacts(typeName) ? undefined : typeName;
 }

@@ -7,7 +7,7 @@ import {
   type Schema,
   saysNothing,
 } from '../engines/schema/schema.ts';
-import { structFacts } from '../kinds/facts.ts';
+import { hasStructFacts } from '../kinds/facts.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
 import { definitionName } from './openapi-names.ts';
 import { validationJson } from './openapi-validation.ts';
@@ -68,7 +68,7 @@ function reference(
 ): JsonObject {
   const { typeName } = schema;
   const name = definitionName(context.dialect, typeName);
-  const base = structFacts(typeName) === undefined ? schema : schemaOf(typeName);
+  const base = hasStructFacts(typeName) ? schemaOf(typeName) : schema;
   context.refer(name, base);
   const extras = {
     ...(schema.default === undefined || schema === base ? {} : { default: schema.default }),

@@ -1,14 +1,16 @@
 import type { JsonObject } from '../base/json.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { jsonText } from '../codec/json.ts';
 import { apiVersionOf } from '../meta/types.ts';
+import { objectText } from './json-text.ts';
 import { rootDiscovery } from './openapi-discovery.ts';
 import {
   type OpenApiBuilder,
   type OpenApiSource,
-  type OperationWriter,
+  type OperationForm,
   openApiBuilder,
 } from './openapi-document.ts';
-import { queryParameters } from './openapi-parameters.ts';
+import { queryParametersText } from './openapi-parameters.ts';
 
 /** One document of OpenAPI 3, made when it is wanted. */
 export interface DocumentPlace {
@@ -16,7 +18,8 @@ export interface DocumentPlace {
   readonly name: string;
   /** The kinds in it: while they are the same, so is the document. */
   readonly defs: readonly ResourceDef[];
-  make(): JsonObject;
+  /** Its JSON. */
+  make(): string;
 }
 
 /** The documents of a snapshot (API-12); each is a pure function of it. */
@@ -38,21 +41,19 @@ export function openApiV3Places(source: OpenApiSource): DocumentPlace[] {
   return [...roots, ...versions];
 }
 
-function documentOf(source: OpenApiSource, fill: (builder: OpenApiBuilder) => void): JsonObject {
-  const builder = openApiBuilder(source, { form: 'v3', writeOperation });
+function documentOf(source: OpenApiSource, fill: (builder: OpenApiBuilder) => void): string {
+  const builder = openApiBuilder(source, { form: 'v3', operations });
   fill(builder);
   const { paths, definitions } = builder.finish();
-  return {
-    openapi: '3.0.0',
-    info: { title: source.dialect.productName, version: source.release },
-    paths,
-    components: {
-      schemas: definitions,
-      securitySchemes: {
-        BearerToken: { type: 'apiKey', in: 'header', name: 'authorization' },
-      },
-    },
+  const securitySchemes = {
+    BearerToken: { type: 'apiKey', in: 'header', name: 'authorization' },
   };
+  return objectText({
+    openapi: '"3.0.0"',
+    info: jsonText({ title: source.dialect.productName, version: source.release }),
+    paths,
+    components: objectText({ schemas: definitions, securitySchemes: jsonText(securitySchemes) }),
+  });
 }
 
 /** Where a document is, by the digest of its bytes: what is there never changes (API-12). */
@@ -70,31 +71,22 @@ export function openApiV3Index(digests: ReadonlyMap<string, string>): JsonObject
   return { paths: Object.fromEntries(paths) };
 }
 
-const texts = { 200: 'OK', 201: 'Created', 202: 'Accepted' } as const;
+/** `{"application/json":{"schema":…},…}`. */
+function contentText(types: readonly string[], schema: string): string {
+  return `{${types.map((type) => `"${type}":{"schema":${schema}}`).join()}}`;
+}
 
-const writeOperation: OperationWriter = (route, { schema, tag }) => {
-  const content = (types: readonly string[], held: JsonObject) =>
-    Object.fromEntries(types.map((type) => [type, { schema: held }]));
-  const responses = route.responses.map(([status, answer]) => [
-    status,
-    { description: texts[status], content: content(route.produces, schema(answer)) },
-  ]);
-  const { body, action, kind } = route;
-  return {
-    tags: [tag],
-    description: route.description,
-    operationId: route.operationId,
-    ...(route.query.length === 0 ? {} : { parameters: queryParameters('v3', route.query) }),
-    ...(body === undefined
-      ? {}
-      : {
-          requestBody: {
-            content: content(body.types, schema(body.schema)),
-            ...(body.required ? { required: true } : {}),
-          },
+const operations: OperationForm = {
+  ownMembers({ query, body }, schema) {
+    return {
+      parameters: query.length === 0 ? undefined : queryParametersText('v3', query),
+      requestBody:
+        body &&
+        objectText({
+          content: contentText(body.types, schema(body.schema)),
+          required: body.required ? 'true' : undefined,
         }),
-    responses: { ...Object.fromEntries(responses), 401: { description: 'Unauthorized' } },
-    ...(action === undefined ? {} : { 'x-kubernetes-action': action }),
-    ...(kind === undefined ? {} : { 'x-kubernetes-group-version-kind': { ...kind } }),
-  };
+    };
+  },
+  answerMember: ({ produces }, schema) => `"content":${contentText(produces, schema)}`,
 };
