@@ -1,7 +1,12 @@
 import { systemClock } from './base/clock.ts';
 import type { Logger } from './base/log.ts';
 import { writeAdminKubeconfig } from './server/admin-kubeconfig.ts';
-import { ensureAdminToken, ensureDataDirectory, refuseIdleStore } from './server/data-directory.ts';
+import {
+  ensureAdminToken,
+  ensureDataDirectory,
+  refuseBrokenRestore,
+  refuseIdleStore,
+} from './server/data-directory.ts';
 import { describeFlags, FlagError } from './server/flags.ts';
 import { serverFlags } from './server/flags-table.ts';
 import { createLogger } from './server/logging.ts';
@@ -13,6 +18,8 @@ const usage = `Wheelhouse: a control-plane API server.
 
 Usage:
   wheelhouse serve [flags]    start the server
+  wheelhouse backup [flags]   write all objects, of a server that runs or not, to a file
+  wheelhouse restore [flags]  make a data directory from such a file
   wheelhouse convert [flags]  write an object from the input in another form or version
   wheelhouse version          print the version
 
@@ -23,6 +30,8 @@ export async function main(args: readonly string[]): Promise<number> {
   const [command, ...rest] = args;
   try {
     if (command === 'serve') return await serve(rest);
+    if (command === 'backup') return await backup(rest);
+    if (command === 'restore') return await restore(rest);
     if (command === 'convert') return await convert(rest);
     if (command === 'version' || command === '--version') return printVersion();
     if (command === undefined || command === 'help' || command === '--help' || command === '-h') {
@@ -57,6 +66,18 @@ async function serve(args: readonly string[]): Promise<number> {
   return 0;
 }
 
+async function backup(args: readonly string[]): Promise<number> {
+  const { runBackup } = await import('./server/backup-command.ts');
+  process.stdout.write(await runBackup(args));
+  return 0;
+}
+
+async function restore(args: readonly string[]): Promise<number> {
+  const { runRestore } = await import('./server/restore-command.ts');
+  process.stdout.write(await runRestore(args));
+  return 0;
+}
+
 async function convert(args: readonly string[]): Promise<number> {
   const { runConvert } = await import('./cli/convert-program.ts');
   const write = (bytes: Buffer | string): Promise<void> =>
@@ -69,6 +90,7 @@ async function convert(args: readonly string[]): Promise<number> {
 async function start(options: ServerOptions, logger: Logger): Promise<RunningServer> {
   const { dataDir, adminKubeconfig, config } = options;
   if (config.store.type === 'etcd') refuseIdleStore(dataDir);
+  if (config.store.type === 'embedded') refuseBrokenRestore(dataDir);
   ensureDataDirectory(dataDir);
   const token = ensureAdminToken(dataDir);
   const { startServer } = await import('./server/server.ts');

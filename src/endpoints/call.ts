@@ -45,6 +45,8 @@ export interface EndpointContext {
     path: string,
     query: URLSearchParams,
   ) => MaybePromise<PlainAnswer> | undefined;
+  /** The bytes of a backup of the store (STORE-5); throws where it cannot be had. */
+  readonly backup: () => Promise<AsyncIterable<Buffer>>;
 }
 
 export interface PlainAnswer {

@@ -10,6 +10,7 @@ import {
   groupList,
   resourceList,
 } from '../views/discovery.ts';
+import { backupEndpoint, backupPath } from './backup.ts';
 import type { Admitted } from './call.ts';
 import { type AggregatedForm, aggregatedFormOf, negotiateOutput } from './negotiate.ts';
 import { openApiEndpoint } from './openapi.ts';
@@ -30,6 +31,7 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
     return;
   }
   if (await openApiEndpoint(admitted)) return;
+  if (info.path === backupPath) return backupEndpoint(admitted);
   const value = documentAt(admitted);
   if (value === undefined) throw noSuchPath();
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();

@@ -192,7 +192,7 @@ function createSeries(
 const noGauge: Gauge = { set: () => {}, add: () => {} };
 
 /** Paths that are told apart, as upstream tells them by the label `subresource`. */
-const plainPaths = new Set(['/healthz', '/livez', '/readyz', '/metrics', '/version']);
+const plainPaths = new Set(['/backup', '/healthz', '/livez', '/readyz', '/metrics', '/version']);
 const documentPaths = /^\/(api|apis|openapi)(\/|$)/;
 
 /** Sub-resource or path; a client's own paths are none, and all documents of the API are one. */

@@ -31,6 +31,7 @@ import { defaultGates } from './feature-gates.ts';
 import { createFieldManager } from './field-manager.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
+import { onlineBackup } from './online-backup.ts';
 import { compileRules } from './rule-engine.ts';
 import { createServiceAccountTokens } from './service-account-tokens.ts';
 import { versionDocument } from './version.ts';
@@ -84,7 +85,7 @@ export function createApi(options: {
   const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
   const shutdown = createShutdownSignal();
   const parts = { catalogue, registry, authorization, tokens, shutdown };
-  const endpoints = createEndpoints({ config, dialect, health, metrics, ...parts });
+  const endpoints = createEndpoints({ config, dialect, store, health, metrics, ...parts });
   return {
     catalogue,
     registry,
@@ -111,6 +112,7 @@ export function createApi(options: {
 function createEndpoints(options: {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
+  readonly store: Store;
   readonly health: Health;
   readonly metrics: Metrics;
   readonly catalogue: Catalogue;
@@ -141,6 +143,7 @@ function createEndpoints(options: {
     tokens: options.tokens.issuer,
     onShutdown: options.shutdown.subscribe,
     plainPath: (path, query) => metrics.answer(path) ?? health.answer(path, query),
+    backup: onlineBackup(config, options.store),
     authorize: async (user, info, verb) => authorization.authorize(attributesOf(info, user, verb)),
   };
 }

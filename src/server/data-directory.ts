@@ -15,6 +15,36 @@ export function storeDirectory(dataDir: string): string {
   return join(dataDir, 'store');
 }
 
+/** Where a restore makes the store, beside its place; gone when the restore is done. */
+export function restoringDirectory(dataDir: string): string {
+  return join(dataDir, 'store.restoring');
+}
+
+/** What a data directory may hold before it has a store: keys and the like, and a restore's rest. */
+export const keptWithoutStore: ReadonlySet<string> = new Set([
+  'certificates',
+  'admin.token',
+  'admin.kubeconfig',
+  'store.restoring',
+]);
+
+/**
+ * Refuses a data directory where a restore was broken off: a server would begin with nothing there,
+ * which nobody wants who has restored. Throws an error of one line.
+ */
+export function refuseBrokenRestore(dataDir: string): void {
+  if (!existsSync(restoringDirectory(dataDir))) return;
+  throw new Error(
+    `a restore to ${dataDir} is under way or was broken off: run it again, or remove ${restoringDirectory(dataDir)}`,
+  );
+}
+
+/** Refuses flags about etcd, which has a tool of its own for the purpose. */
+export function refuseEtcd(args: readonly string[], tool: string): void {
+  if (!args.some((arg) => arg.startsWith('--etcd-'))) return;
+  throw new Error(`objects in etcd are kept by etcd's own means: use ${tool}`);
+}
+
 /**
  * Refuses a data directory with a store of its own where objects are kept elsewhere: whoever has
  * objects there means to see them. Throws an error of one line.

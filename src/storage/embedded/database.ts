@@ -79,34 +79,17 @@ export class RecordDatabase {
     this.#directory = options.directory;
     const path = join(options.directory, dataName);
     verifyDataFile(path);
-    const shape = { encoding: 'binary', keyEncoding: 'binary' } as const;
+    const root = guarded(() => openEnvironment(options.directory));
     try {
-      this.#root = open({
-        path: options.directory,
-        noSubdir: false,
-        overlappingSync: false,
-        // Each commit is one explicit batch; the automatic ones leave rejections unhandled.
-        eventTurnBatching: false,
-        pageSize: 4096,
-        maxDbs: 4,
-        mapSize: mapSizeBytes,
-        ...shape,
-      });
-      const root = this.#root;
-      // One transaction: each would be synced to the disk on its own.
-      const tables = root.transactionSync(() => {
-        const log = root.openDB({ name: 'log', ...shape });
-        const heads = root.openDB({ name: 'heads', ...shape });
-        const meta = root.openDB({ name: 'meta', ...shape });
-        setUpWhenNew({ log, meta });
-        return { log, heads, meta };
-      });
+      const tables = openTables(root, options.directory);
       this.#log = tables.log;
       this.#heads = tables.heads;
       this.#meta = tables.meta;
     } catch (error) {
+      void root.close();
       throw translate(error);
     }
+    this.#root = root;
     this.#file = identityOfFile(path) ?? '';
     chmodSync(path, 0o600);
     chmodSync(join(options.directory, 'lock.mdb'), 0o600);
@@ -126,20 +109,13 @@ export class RecordDatabase {
     });
   }
 
-  /** The state on disk. Refuses newer formats and damage. */
+  /** The state on disk. Refuses damage. */
   load(): StoreState {
     const format = this.#read(this.#meta, formatKey)?.toString('latin1');
     const state = this.#read(this.#meta, stateKey);
-    const found = Number(format);
-    if (found > formatVersion) {
-      throw new StoreError({
-        code: 'unavailable',
-        message:
-          `data directory ${this.#directory} has format ${found},` +
-          ` this program knows formats up to ${formatVersion}: use a newer one`,
-      });
+    if (Number(format) !== formatVersion || state === undefined) {
+      throw damaged('it has no valid state');
     }
-    if (found !== formatVersion || state === undefined) throw damaged('it has no valid state');
     const loaded = decodeState(state);
     const last = this.lastLogRevision();
     if (last > loaded.revision) throw damaged(`its log goes on after revision ${loaded.revision}`);
@@ -224,6 +200,10 @@ export class RecordDatabase {
     return guarded(() => lastRevisionOf(this.#log));
   }
 
+  countRecords(): number {
+    return (this.#log.getStats() as { entryCount: number }).entryCount;
+  }
+
   sizeBytes(): number {
     return statSync(join(this.#directory, dataName)).size;
   }
@@ -274,6 +254,46 @@ export class RecordDatabase {
   }
 }
 
+const shape = { encoding: 'binary', keyEncoding: 'binary' } as const;
+
+function openEnvironment(directory: string): RootDatabase<Buffer, Buffer> {
+  return open({
+    path: directory,
+    noSubdir: false,
+    overlappingSync: false,
+    // Each commit is one explicit batch; the automatic ones leave rejections unhandled.
+    eventTurnBatching: false,
+    pageSize: 4096,
+    maxDbs: 4,
+    mapSize: mapSizeBytes,
+    ...shape,
+  });
+}
+
+/** One transaction: each would be synced to the disk on its own. What is thrown undoes it. */
+function openTables(root: RootDatabase<Buffer, Buffer>, directory: string) {
+  return root.transactionSync(() => {
+    const meta = root.openDB({ name: 'meta', ...shape });
+    refuseNewerFormat(directory, meta.get(formatKey));
+    const log = root.openDB({ name: 'log', ...shape });
+    const heads = root.openDB({ name: 'heads', ...shape });
+    setUpWhenNew({ log, meta });
+    return { log, heads, meta };
+  });
+}
+
+/** Before anything is changed: what a newer program has made is for a newer program. */
+function refuseNewerFormat(directory: string, format: Buffer | undefined): void {
+  const found = Number(format?.toString('latin1'));
+  if (!(found > formatVersion)) return;
+  throw new StoreError({
+    code: 'unavailable',
+    message:
+      `data directory ${directory} has format ${found},` +
+      ` this program knows formats up to ${formatVersion}: use a newer one`,
+  });
+}
+
 /** Gives a file without format and state both, inside the transaction that makes its tables. */
 function setUpWhenNew({ log, meta }: { readonly log: Table; readonly meta: Table }): void {
   if (meta.doesExist(formatKey) || meta.doesExist(stateKey)) return;
@@ -305,7 +325,7 @@ function syncFile(path: string): void {
 }
 
 /** Makes the names in the directory survive a power loss. */
-function syncDirectory(directory: string): void {
+export function syncDirectory(directory: string): void {
   if (process.platform !== 'win32') syncFile(directory);
 }
 

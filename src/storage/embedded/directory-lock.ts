@@ -17,6 +17,8 @@ interface Holder {
 export interface DirectoryLock {
   /** Lets the next process in. Harmless when called twice. */
   release(): void;
+  /** The directory has another name now. */
+  moved(directory: string): void;
 }
 
 const lockName = /^lock\.(\d{1,15})$/;
@@ -57,12 +59,24 @@ export function lockDirectory(options: {
     for (const old of after) {
       if (old < number) rmSync(lockPath(directory, old), { force: true });
     }
-    return { release: () => markReleased({ directory, number, holder: mine }) };
+    let place = directory;
+    return {
+      release: () => markReleased({ directory: place, number, holder: mine }),
+      moved: (to) => {
+        place = to;
+      },
+    };
   }
   throw new StoreError({
     code: 'locked',
     message: `data directory ${directory}: several processes are trying to take it at once`,
   });
+}
+
+/** Throws StoreError `locked`, as taking the directory would, and leaves all as it is. */
+export function checkNotHeld(directory: string): void {
+  const highest = lockNumbers(directory).at(-1) ?? 0;
+  if (highest > 0) refuseIfHeld(directory, highest);
 }
 
 function lockPath(directory: string, number: number): string {

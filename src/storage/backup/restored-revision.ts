@@ -1,0 +1,27 @@
+import { type Revision, StoreError } from '../contract.ts';
+import { revisionMax } from './format.ts';
+
+/** More than anybody wrote behind a backup's back while clocks disagreed. */
+const leap = 1_000_000_000;
+/** No server writes as often as that. */
+const writesPerSecondMax = 100_000;
+
+/**
+ * The revision a restored store begins with: past every one that the server may have given out after
+ * the backup was made, however often the same backup is restored. A revision that a client has kept
+ * then lies in the forgotten past and is Expired; it never comes to mean something else. (It is
+ * what `etcdctl snapshot restore` does when told `--bump-revision` and `--mark-compacted`.)
+ */
+export function restoredRevision(backup: {
+  readonly revision: Revision;
+  /** Wall times, milliseconds since the epoch. */
+  readonly createdMs: number;
+  readonly nowMs: number;
+}): Revision {
+  const { revision, createdMs, nowMs } = backup;
+  const ageSeconds = Math.max(0, Math.ceil((nowMs - createdMs) / 1000));
+  const restored = revision + leap + ageSeconds * writesPerSecondMax;
+  if (restored <= revisionMax / 2) return restored;
+  const message = `the backup is of revision ${revision} and ${ageSeconds} s old: too far to go on`;
+  throw new StoreError({ code: 'refused', message });
+}
