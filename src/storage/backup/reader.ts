@@ -80,8 +80,9 @@ export class BackupReader {
   }
 
   #beginsRight(): boolean {
-    const start = this.#gathered();
-    return start.length > 0 && backupMagic.startsWith(start.toString('latin1', 0, 99));
+    const start = this.#gathered().toString('latin1', 0, firstLineBytesMax);
+    if (start.length <= backupMagic.length) return start !== '' && backupMagic.startsWith(start);
+    return start.startsWith(backupMagic) && /^[1-9][0-9]*$/.test(start.slice(backupMagic.length));
   }
 
   #gathered(): Buffer {

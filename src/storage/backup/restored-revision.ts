@@ -3,8 +3,8 @@ import { revisionMax } from './format.ts';
 
 /** More than anybody wrote behind a backup's back while clocks disagreed. */
 const leap = 1_000_000_000;
-/** No server writes as often as that. */
-const writesPerSecondMax = 100_000;
+/** No server writes as often as that, 100,000 times a second. */
+const writesPerMsMax = 100;
 
 /**
  * The revision a restored store begins with: past every one that the server may have given out after
@@ -19,9 +19,9 @@ export function restoredRevision(backup: {
   readonly nowMs: number;
 }): Revision {
   const { revision, createdMs, nowMs } = backup;
-  const ageSeconds = Math.max(0, Math.ceil((nowMs - createdMs) / 1000));
-  const restored = revision + leap + ageSeconds * writesPerSecondMax;
+  const ageMs = Math.max(0, Math.ceil(nowMs - createdMs));
+  const restored = revision + leap + ageMs * writesPerMsMax;
   if (restored <= revisionMax / 2) return restored;
-  const message = `the backup is of revision ${revision} and ${ageSeconds} s old: too far to go on`;
+  const message = `the backup is of revision ${revision} and ${ageMs} ms old: too far to go on`;
   throw new StoreError({ code: 'refused', message });
 }
