@@ -1,7 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ConfigChange, startTestServer, type TestServer } from './harness.ts';
+import { FakeClock } from '../src/base/clock.ts';
+import type { JsonValue } from '../src/base/json.ts';
+import { type Api, createApi } from '../src/console/browser/model/api.ts';
+import { type Discovered, openDiscovery } from '../src/console/browser/model/discovery.ts';
+import { type Kind, resourceName } from '../src/console/browser/model/kinds.ts';
+import type { Fetch } from '../src/console/browser/model/ports.ts';
+import { readYaml } from '../src/console/browser/model/yaml.ts';
+import { adminToken, type TestServer } from './harness.ts';
 
 /** The console's files as the build makes them. */
 export interface BuiltConsole {
@@ -19,9 +26,55 @@ export async function buildConsole(): Promise<BuiltConsole> {
 }
 
 /**
- * A server whose API node's own `fetch` can call as a browser's would: it speaks plain HTTP, for
- * `fetch` cannot be told to trust a test's authority.
+ * node's own `fetch`, which is as good as a browser's, trusting the tests' servers. It has no other
+ * way to be told so than the environment, of this process alone.
  */
-export function startPlainServer(change: ConfigChange = {}): Promise<TestServer> {
-  return startTestServer({ listen: { host: '127.0.0.1', port: 0, tls: 'plaintext' }, ...change });
+export const trustingFetch: Fetch = (url, request) => {
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+  return fetch(url, request);
+};
+
+/** Reads YAML as the console does. */
+export async function parseYaml(text: string): Promise<JsonValue | undefined> {
+  const read = readYaml(text);
+  return read.fault === undefined ? read.value : undefined;
+}
+
+/** Counts 401 answers beside what the console's API gives. */
+export interface TestApi extends Api {
+  readonly unauthorized: () => number;
+}
+
+/** The console's own client of a plain server, for a user. */
+export function apiFor(
+  server: Pick<TestServer, 'url'>,
+  options: { readonly token?: string | undefined; readonly fetch?: Fetch } = {},
+): TestApi {
+  const token = 'token' in options ? options.token : adminToken;
+  let refusals = 0;
+  const api = createApi({
+    fetch: options.fetch ?? trustingFetch,
+    base: server.url,
+    token: () => token,
+    onUnauthorized: () => {
+      refusals += 1;
+    },
+    parseYaml,
+  });
+  return { ...api, unauthorized: () => refusals };
+}
+
+/** What the server serves, by the console's own discovery. */
+export async function discovered(api: Api): Promise<Discovered> {
+  const options = { api, clock: new FakeClock(), onChange: () => {} };
+  const discovery = await openDiscovery(options);
+  discovery.close();
+  return discovery.current();
+}
+
+/** A kind by how a command line names it: `deployments.apps`. */
+export function kindNamed(kinds: readonly Kind[], name: string): Kind {
+  const found = kinds.find((kind) => resourceName(kind) === name && kind.preferred);
+  if (found === undefined) throw new Error(`the server has no ${name}`);
+  return found;
 }

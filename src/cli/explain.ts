@@ -1,4 +1,11 @@
-import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
+import { isObject, type JsonObject, member } from '../base/json.ts';
+import {
+  descriptionOf,
+  itemOf,
+  propertiesOf,
+  schemaOfKind,
+  typeName,
+} from '../meta/published-schema.ts';
 import { CliError } from './io.ts';
 
 /** One kind's part of an OpenAPI v3 document, and the types it refers to. */
@@ -10,8 +17,6 @@ export interface ExplainedKind {
   readonly schemas: JsonObject;
 }
 
-/** Lists and maps within each other that are looked through. */
-const depthMax = 20;
 const lineWidth = 80;
 
 /**
@@ -23,7 +28,10 @@ export function explainText(
   options: { readonly path: readonly string[]; readonly recursive: boolean },
 ): string {
   const { group, version, kind, schemas } = of;
-  let schema = schemaOfKind(of);
+  let schema = schemaOfKind(schemas, of);
+  if (schema === undefined) {
+    throw new CliError(`couldn't find resource for "${group}/${version}, Kind=${kind}"`);
+  }
   let shown = schema;
   for (const name of options.path) {
     const property = member(propertiesOf(itemOf(schemas, schema)), name);
@@ -55,17 +63,6 @@ export function explainText(
           '',
         ];
   return `${[...head, ...about, ...fields].join('\n')}\n`;
-}
-
-function schemaOfKind({ group, version, kind, schemas }: ExplainedKind): JsonObject {
-  for (const schema of Object.values(schemas)) {
-    if (!isObject(schema)) continue;
-    const types = schema['x-kubernetes-group-version-kind'];
-    const isIt = (type: JsonValue) =>
-      isObject(type) && type.group === group && type.version === version && type.kind === kind;
-    if (Array.isArray(types) && types.some(isIt)) return schema;
-  }
-  throw new CliError(`couldn't find resource for "${group}/${version}, Kind=${kind}"`);
 }
 
 function fieldLines(
@@ -100,50 +97,6 @@ function fieldLines(
       const inner = within.includes(target) ? [] : fieldLines(target, { ...at, within });
       return [line, ...values, ...inner];
     });
-}
-
-/** The schema a schema stands for: the one it refers to, alone or in an `allOf` of one. */
-function dereferenced(schemas: JsonObject, schema: JsonObject): JsonObject {
-  const name = refOf(schema);
-  const target = name === undefined ? schema : schemas[name];
-  return isObject(target) ? target : {};
-}
-
-function refOf(schema: JsonObject): string | undefined {
-  const { allOf } = schema;
-  const [only] = Array.isArray(allOf) ? allOf : [];
-  const ref = schema.$ref ?? (isObject(only) ? only.$ref : undefined);
-  return typeof ref === 'string' ? ref.slice(ref.lastIndexOf('/') + 1) : undefined;
-}
-
-/** What a list or a map holds, at its innermost; an object itself. */
-function itemOf(schemas: JsonObject, schema: JsonObject): JsonObject {
-  let at = dereferenced(schemas, schema);
-  for (let depth = 0; depth < depthMax; depth += 1) {
-    const inner = at.items ?? at.additionalProperties;
-    if (!isObject(inner)) return at;
-    at = dereferenced(schemas, inner);
-  }
-  return at;
-}
-
-function propertiesOf(schema: JsonObject): JsonObject {
-  return isObject(schema.properties) ? schema.properties : {};
-}
-
-function typeName(schemas: JsonObject, schema: JsonObject): string {
-  const ref = refOf(schema);
-  if (ref !== undefined) return ref.slice(ref.lastIndexOf('.') + 1);
-  if (isObject(schema.items)) return `[]${typeName(schemas, schema.items)}`;
-  if (isObject(schema.additionalProperties)) {
-    return `map[string]${typeName(schemas, schema.additionalProperties)}`;
-  }
-  if (schema['x-kubernetes-int-or-string'] === true) return 'IntOrString';
-  return typeof schema.type === 'string' && schema.type !== 'object' ? schema.type : 'Object';
-}
-
-function descriptionOf(schema: JsonObject): string {
-  return typeof schema.description === 'string' ? schema.description : '';
 }
 
 function wrapped(text: string, indent: string): string[] {

@@ -1,0 +1,107 @@
+/** Where in the console the user is; what `location.hash` says. */
+export type Route =
+  | { readonly page: 'home' }
+  | { readonly page: 'table'; readonly at: TableRoute }
+  | {
+      readonly page: 'object';
+      readonly resource: ResourceRoute;
+      readonly namespace: string;
+      readonly name: string;
+      readonly tab: ObjectTab;
+    }
+  | { readonly page: 'create'; readonly resource: ResourceRoute; readonly namespace: string }
+  | { readonly page: 'access'; readonly tab: AccessTab; readonly namespace: string };
+
+/** A kind by what its path says. */
+export interface ResourceRoute {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+}
+
+export interface TableRoute extends ResourceRoute {
+  /** Empty: all. */
+  readonly namespace: string;
+  readonly labels: string;
+  readonly fields: string;
+}
+
+export const objectTabs = ['yaml', 'json', 'fields', 'events', 'edit'] as const;
+export type ObjectTab = (typeof objectTabs)[number];
+
+export const accessTabs = ['mine', 'ask', 'who'] as const;
+export type AccessTab = (typeof accessTabs)[number];
+
+/** The core group has no name, and no path segment may be empty. */
+const coreGroup = 'core';
+
+/**
+ * A route as a hash:
+ *
+ *     #/t/apps/v1/deployments?ns=team&l=app%3Dweb
+ *     #/o/core/v1/pods/team/web-1?tab=edit        (without the namespace for cluster kinds)
+ */
+export function hashOf(route: Route): string {
+  switch (route.page) {
+    case 'home':
+      return '#/';
+    case 'table': {
+      const { namespace: ns, labels: l, fields: f } = route.at;
+      return `#/t/${resourcePath(route.at)}${queryOf({ ns, l, f })}`;
+    }
+    case 'object': {
+      const { namespace, name, tab } = route;
+      const path = [namespace, name].filter((part) => part !== '').map(encodeURIComponent);
+      const query = queryOf({ tab: tab === 'yaml' ? '' : tab });
+      return `#/o/${resourcePath(route.resource)}/${path.join('/')}${query}`;
+    }
+    case 'create':
+      return `#/c/${resourcePath(route.resource)}${queryOf({ ns: route.namespace })}`;
+    case 'access':
+      return `#/a/${route.tab}${queryOf({ ns: route.namespace })}`;
+  }
+}
+
+/** The route of a hash; home for one that is none. */
+export function routeOf(hash: string): Route {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
+  const parameters = new URLSearchParams(query);
+  const text = (name: string): string => parameters.get(name) ?? '';
+  const [page = '', ...segments] = path.split('/').map(decoded);
+  const namespace = text('ns');
+  if (page === 'a') {
+    const tab = accessTabs.find((one) => one === segments[0]) ?? 'mine';
+    return { page: 'access', tab, namespace };
+  }
+  const [first = '', version = '', name = '', ...rest] = segments;
+  const resource = { group: first === coreGroup ? '' : first, version, resource: name };
+  if (version === '' || name === '') return { page: 'home' };
+  if (page === 't') {
+    return { page: 'table', at: { ...resource, namespace, labels: text('l'), fields: text('f') } };
+  }
+  if (page === 'c') return { page: 'create', resource, namespace };
+  if (page === 'o' && (rest.length === 1 || rest.length === 2)) {
+    const tab = objectTabs.find((one) => one === text('tab')) ?? 'yaml';
+    const [within = '', own = ''] = rest.length === 2 ? rest : ['', rest[0]];
+    return { page: 'object', resource, namespace: within, name: own, tab };
+  }
+  return { page: 'home' };
+}
+
+function resourcePath({ group, version, resource }: ResourceRoute): string {
+  const named = group === '' ? coreGroup : group;
+  return [named, version, resource].map(encodeURIComponent).join('/');
+}
+
+function queryOf(members: Record<string, string>): string {
+  const given = Object.entries(members).filter(([, value]) => value !== '');
+  return given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,74 @@
+import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+
+/**
+ * Reads the schemas of a published OpenAPI v3 document (`components.schemas`), as clients do. All
+ * functions take whatever the server sent, and give something empty where it makes no sense.
+ */
+
+/** Lists and maps within each other that are looked through. */
+const depthMax = 20;
+
+/** The schema of a kind; undefined when the document has none. */
+export function schemaOfKind(
+  schemas: JsonObject,
+  of: { readonly group: string; readonly version: string; readonly kind: string },
+): JsonObject | undefined {
+  for (const schema of Object.values(schemas)) {
+    if (!isObject(schema)) continue;
+    const types = schema['x-kubernetes-group-version-kind'];
+    const isIt = (type: JsonValue) =>
+      isObject(type) &&
+      type.group === of.group &&
+      type.version === of.version &&
+      type.kind === of.kind;
+    if (Array.isArray(types) && types.some(isIt)) return schema;
+  }
+  return undefined;
+}
+
+/** The schema a schema stands for: the one it refers to, alone or in an `allOf` of one. */
+export function dereferenced(schemas: JsonObject, schema: JsonObject): JsonObject {
+  const name = refOf(schema);
+  const target = name === undefined ? schema : schemas[name];
+  return isObject(target) ? target : {};
+}
+
+function refOf(schema: JsonObject): string | undefined {
+  const { allOf } = schema;
+  const [only] = Array.isArray(allOf) ? allOf : [];
+  const ref = schema.$ref ?? (isObject(only) ? only.$ref : undefined);
+  return typeof ref === 'string' ? ref.slice(ref.lastIndexOf('/') + 1) : undefined;
+}
+
+/** What a list or a map holds, at its innermost; an object itself. */
+export function itemOf(schemas: JsonObject, schema: JsonObject): JsonObject {
+  let at = dereferenced(schemas, schema);
+  for (let depth = 0; depth < depthMax; depth += 1) {
+    const inner = at.items ?? at.additionalProperties;
+    if (!isObject(inner)) return at;
+    at = dereferenced(schemas, inner);
+  }
+  return at;
+}
+
+/** The members an object may have, by name. */
+export function propertiesOf(schema: JsonObject): JsonObject {
+  return isObject(schema.properties) ? schema.properties : {};
+}
+
+/** The type as people read it: `string`, `[]Container`, `map[string]Quantity`, `Object`. */
+export function typeName(schemas: JsonObject, schema: JsonObject): string {
+  const ref = refOf(schema);
+  if (ref !== undefined) return ref.slice(ref.lastIndexOf('.') + 1);
+  if (isObject(schema.items)) return `[]${typeName(schemas, schema.items)}`;
+  if (isObject(schema.additionalProperties)) {
+    return `map[string]${typeName(schemas, schema.additionalProperties)}`;
+  }
+  if (schema['x-kubernetes-int-or-string'] === true) return 'IntOrString';
+  return typeof schema.type === 'string' && schema.type !== 'object' ? schema.type : 'Object';
+}
+
+/** What the schema says about itself; empty when nothing. */
+export function descriptionOf(schema: JsonObject): string {
+  return typeof schema.description === 'string' ? schema.description : '';
+}
