@@ -9,7 +9,7 @@ import type { EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
 import { answerFailure } from './endpoints/failure.ts';
 import { logRequest, requestLogLevel } from './endpoints/request-log.ts';
-import type { FlowControl } from './flowcontrol/in-flight.ts';
+import { addFlowHeaders, type FlowControl, Overloaded } from './flowcontrol/contract.ts';
 import type { UserInfo } from './meta/types.ts';
 import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';
@@ -42,7 +42,10 @@ export async function serve(
   let audit: AuditTrail | undefined;
   const auditId = auditIdOf(exchange);
   const warnings: string[] = [];
-  const baseHeaders = { 'audit-id': auditId, 'cache-control': 'no-cache, private' };
+  const baseHeaders: Record<string, string> = {
+    'audit-id': auditId,
+    'cache-control': 'no-cache, private',
+  };
   try {
     info = parseRequest(exchange.method, exchange.url);
     user = await gates.authenticate(exchange);
@@ -52,8 +55,10 @@ export async function serve(
     const requester = user;
     user = await gates.impersonate(exchange, requester);
     if (user !== requester) audit?.actsAs(user);
-    const place = gates.flowControl.enter({ info, user });
+    const entered = gates.flowControl.enter({ info, user, exchange });
+    const place = entered instanceof Promise ? await entered : entered;
     try {
+      if (place.uids !== undefined) addFlowHeaders(baseHeaders, place.uids);
       const heard = audit === undefined ? undefined : audit.judged.bind(audit);
       const permit = await gates.authorization.authorize(attributesOf(info, user), heard);
       await dispatch({ context, exchange, info, user, permit, baseHeaders, audit, warnings });
@@ -61,6 +66,9 @@ export async function serve(
       place.leave();
     }
   } catch (error) {
+    if (error instanceof Overloaded && error.uids !== undefined) {
+      addFlowHeaders(baseHeaders, error.uids);
+    }
     const failed = { context, exchange, baseHeaders, error, audit, warnings };
     const told = await answerFailure(failed);
     if (gates.audit !== undefined && info !== undefined && user === undefined) {

@@ -89,6 +89,8 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     ],
     // They need the controllers: one makes the account that pods run as, others let volumes go.
     admission: { disabled: ['ServiceAccount', 'StorageObjectInUseProtection'] },
+    // The same holds for the objects of flow control, whose defaults rule without them.
+    flowControl: { type: 'priority-and-fairness', objects: 'ignored' },
     livezGracePeriodMs: 0,
     shutdownDelayMs: 0,
     compressResponses: true,

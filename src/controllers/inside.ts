@@ -34,9 +34,12 @@ export function createInside(options: {
   controller: string;
   /** Groups of the controller's user besides `system:authenticated`. */
   groups?: readonly string[];
+  /** Whom it acts as, where it is not a user of its own. */
+  user?: UserInfo;
 }): Inside {
-  const { registry, controller, groups = [] } = options;
-  const context = contextOf(controller, groups);
+  const { registry, controller, groups = [], user } = options;
+  const own = contextOf(controller, groups);
+  const context = user === undefined ? own : { ...own, user };
   return {
     async remove(at, removal = {}) {
       const target = targetOf(at, '');

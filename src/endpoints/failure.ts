@@ -1,5 +1,6 @@
 import type { AuditTrail } from '../audit/trail.ts';
 import { BodyAborted, BodyTooLarge, type Exchange } from '../base/exchange.ts';
+import { Overloaded } from '../flowcontrol/contract.ts';
 import { internalError, StatusError, tooLarge } from '../meta/status.ts';
 import { translateStoreError } from '../registry/registry.ts';
 import type { EndpointContext } from './call.ts';
@@ -25,6 +26,10 @@ export async function answerFailure(failure: {
     audit?.responseStatus(error.status);
     return error;
   }
+  if (error instanceof Overloaded) {
+    sendOverloaded(exchange, { baseHeaders, error });
+    return error;
+  }
   try {
     const output = negotiateFailure(exchange, context.encodings);
     await sendFailure({ exchange, baseHeaders, output, audit, warnings }, error);
@@ -34,6 +39,21 @@ export async function answerFailure(failure: {
     if (exchange.answeredStatus === undefined) sendBare(exchange, baseHeaders);
   }
   return error;
+}
+
+/** In as few words as upstream has for it, which audit takes the code of alone. */
+function sendOverloaded(
+  exchange: Exchange,
+  answer: { readonly baseHeaders: Readonly<Record<string, string>>; readonly error: Overloaded },
+): void {
+  const headers = {
+    ...answer.baseHeaders,
+    'content-type': 'text/plain; charset=utf-8',
+    'retry-after': String(answer.error.status.details?.retryAfterSeconds ?? 1),
+    'x-content-type-options': 'nosniff',
+  };
+  const body = Buffer.from(`${answer.error.message}\n`);
+  exchange.send({ status: answer.error.code, headers, body });
 }
 
 function sendBare(exchange: Exchange, baseHeaders: Readonly<Record<string, string>>): void {

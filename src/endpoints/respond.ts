@@ -1,6 +1,7 @@
 import type { AuditTrail } from '../audit/trail.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
+import { flowSchemaHeader, priorityLevelHeader } from '../flowcontrol/contract.ts';
 import type { Status, StatusDetails, StatusError } from '../meta/status.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
@@ -22,6 +23,10 @@ export function answerHeaders(
     'cache-control': baseHeaders['cache-control'] ?? '',
     'content-type': contentType,
   };
+  const flowSchema = baseHeaders[flowSchemaHeader];
+  if (flowSchema !== undefined) headers[flowSchemaHeader] = flowSchema;
+  const priorityLevel = baseHeaders[priorityLevelHeader];
+  if (priorityLevel !== undefined) headers[priorityLevelHeader] = priorityLevel;
   if (call.warnings.length > 0) headers.warning = warningHeaders(call.warnings);
   return headers;
 }

@@ -264,15 +264,6 @@ export function tooLargeResourceVersion(
   });
 }
 
-export function tooManyRequests(message: string, retryAfterSeconds: number): StatusError {
-  return new StatusError({
-    code: 429,
-    reason: 'TooManyRequests',
-    message,
-    details: { retryAfterSeconds },
-  });
-}
-
 /** 500; the cause is for the log, never for the client. */
 export function internalError(message: string, cause?: unknown): StatusError {
   return new StatusError({

@@ -9,6 +9,7 @@ import { createInside } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
 import type { EndpointContext } from '../endpoints/call.ts';
 import { createEncodings } from '../endpoints/encodings.ts';
+import { WatchCounts } from '../flowcontrol/watch-counts.ts';
 import {
   cleanupFinalizerName,
   customKindDeps,
@@ -27,8 +28,10 @@ import { createAdmission } from './admission.ts';
 import { type AuthorizationSlot, createAuthorizationSlot } from './authorization-slot.ts';
 import { componentStatuses } from './component-statuses.ts';
 import type { ServerConfig } from './config.ts';
+import { type DebugPage, debugAnswer } from './debug-pages.ts';
 import { defaultGates } from './feature-gates.ts';
 import { createFieldManager } from './field-manager.ts';
+import { countingWatches } from './flow-control.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
 import { onlineBackup } from './online-backup.ts';
@@ -43,6 +46,10 @@ export interface Api {
   readonly endpoints: EndpointContext;
   /** Accepts the service account tokens that the endpoints issue. */
   readonly tokenAuthenticator: Authenticator;
+  /** The watches that stand, for what estimates the work of writes. */
+  readonly watches: WatchCounts;
+  /** Answers debug paths; filled by whoever has something to show there. */
+  readonly debugPages: DebugPage[];
   /** Filled once the gates exist: asked for verbs behind the request's own. */
   readonly authorization: AuthorizationSlot;
   /** Between admission, which charges quotas, and the controller that counts. */
@@ -84,7 +91,16 @@ export function createApi(options: {
   const { caches } = registry;
   const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
   const shutdown = createShutdownSignal();
-  const parts = { catalogue, registry, authorization, tokens, shutdown };
+  const [watches, debugPages] = [new WatchCounts(), []];
+  const parts = {
+    catalogue,
+    registry,
+    authorization,
+    tokens,
+    shutdown,
+    watches,
+    debugPages,
+  };
   const endpoints = createEndpoints({ config, dialect, store, health, metrics, ...parts });
   return {
     catalogue,
@@ -92,6 +108,8 @@ export function createApi(options: {
     endpoints,
     tokenAuthenticator: tokens.authenticator,
     authorization,
+    watches,
+    debugPages,
     quotaLedger,
     informersReady: () => registry.caches.of(namespaceDef(catalogue)).ready(),
     customKindsReady: () => customKinds.ready,
@@ -120,6 +138,8 @@ function createEndpoints(options: {
   readonly authorization: AuthorizationSlot;
   readonly tokens: ReturnType<typeof createServiceAccountTokens>;
   readonly shutdown: ReturnType<typeof createShutdownSignal>;
+  readonly watches: WatchCounts;
+  readonly debugPages: readonly DebugPage[];
 }): EndpointContext {
   const { config, dialect, health, metrics, catalogue, authorization } = options;
   return {
@@ -135,14 +155,17 @@ function createEndpoints(options: {
     )
       ? 'allowed'
       : 'ignored',
-    metrics: metrics.requests(catalogue.snapshot),
+    metrics: countingWatches(metrics.requests(catalogue.snapshot), options.watches),
     encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
     address: addressOf(config),
     version: versionDocument(config.emulatedMinor),
     reviews: authorization,
     tokens: options.tokens.issuer,
     onShutdown: options.shutdown.subscribe,
-    plainPath: (path, query) => metrics.answer(path) ?? health.answer(path, query),
+    plainPath: (path, query) =>
+      metrics.answer(path) ??
+      health.answer(path, query) ??
+      debugAnswer(options.debugPages, { path, query }),
     backup: onlineBackup(config, options.store),
     authorize: async (user, info, verb) => authorization.authorize(attributesOf(info, user, verb)),
   };

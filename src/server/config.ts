@@ -192,6 +192,13 @@ export interface ServerConfig {
     readonly writesInFlightMax: number;
     readonly streamsPerConnectionMax?: number;
   };
+  /**
+   * Who runs when not all can (OPS-3); priority and fairness when absent. `ignored` objects are
+   * neither made nor read: the defaults rule, as on a server of which nobody has changed them.
+   */
+  readonly flowControl?:
+    | { readonly type: 'max-in-flight' }
+    | { readonly type: 'priority-and-fairness'; readonly objects: 'followed' | 'ignored' };
   readonly livezGracePeriodMs: number;
   readonly shutdownDelayMs: number;
   readonly compressResponses: boolean;

@@ -82,13 +82,19 @@ export const serverFlags = {
     group: 'Generic',
     type: 'int',
     default: '400',
-    help: 'Limit on non-mutating requests in flight; more are answered 429. 0 is no limit.',
+    help: "The server's seats are this and --max-mutating-requests-inflight together. Without priority and fairness: limit on non-mutating requests in flight, more are answered 429; 0 is no limit.",
   },
   'max-mutating-requests-inflight': {
     group: 'Generic',
     type: 'int',
     default: '200',
-    help: 'Limit on mutating requests in flight; more are answered 429. 0 is no limit.',
+    help: "The server's seats are this and --max-requests-inflight together. Without priority and fairness: limit on mutating requests in flight, more are answered 429; 0 is no limit.",
+  },
+  'enable-priority-and-fairness': {
+    group: 'Generic',
+    type: 'bool',
+    default: 'true',
+    help: 'Let FlowSchemas and PriorityLevelConfigurations say who runs, who waits and who is answered 429 when not all requests can run. Otherwise reads and writes are counted, and that is all.',
   },
   'max-request-body-bytes': {
     group: 'Generic',

@@ -11,7 +11,7 @@ import { createTokenReviewer } from '../authn/token-review.ts';
 import { createAuthorization } from '../authz/authorization.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import type { Dialect } from '../dialect.ts';
-import { limitInFlight } from '../flowcontrol/in-flight.ts';
+import { FairFlowControl } from '../flowcontrol/fair-flow-control.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Gates } from '../pipeline.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
@@ -19,6 +19,8 @@ import type { Api } from './api.ts';
 import type { AuthorizationSettings } from './authorization-settings.ts';
 import { createAuthorizers } from './authorizers.ts';
 import type { ServerConfig } from './config.ts';
+import { createFlowControl } from './flow-control.ts';
+import type { Metrics } from './metrics.ts';
 import type { OidcAuthentication } from './oidc.ts';
 import { accountSettings } from './service-account-tokens.ts';
 
@@ -27,6 +29,7 @@ interface GatesOptions {
   readonly dialect: Dialect;
   readonly api: Api;
   readonly registry: MetricRegistry;
+  readonly metrics: Metrics;
   readonly authorization: AuthorizationSettings;
 }
 
@@ -83,10 +86,8 @@ async function openGates(
   const { audiences } = accountSettings(config, options.dialect);
   const reviewToken = createTokenReviewer({ authenticators: list, audiences });
   api.authorization.fill({ authorization, rules, rulesFor, reviewToken });
-  const flowControl = limitInFlight({
-    readOnlyMax: config.limits.readsInFlightMax,
-    mutatingMax: config.limits.writesInFlightMax,
-  });
+  const flowControl = createFlowControl(options);
+  closesWith(flowControl instanceof FairFlowControl ? flowControl : undefined);
   const impersonate = createImpersonation({ authorization, dialect: options.dialect });
   return { authenticate, impersonate, authorization, flowControl };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Timer } from '../base/clock.ts';
+import { type Background, beginAfter } from './begin-after.ts';
 import type { LeaderElectionSettings } from './config.ts';
 import { controllerSelection } from './controller-selection.ts';
 import { startControllers } from './controllers.ts';
@@ -35,27 +35,9 @@ async function startLedControllers(around: Around): Promise<{ close(): Promise<v
 }
 
 /** Starts the controllers when the server is ready; `close` stops them, begun or not. */
-export function controllersAfter(ready: Promise<void>, around: Around): { close(): Promise<void> } {
-  let running: ReturnType<typeof startLedControllers> | undefined;
-  let isClosed = false;
-  let timer: Timer | undefined;
-  const { clock, controllersPauseMs } = around.config;
-  const start = () => {
-    running = startLedControllers(around);
-  };
-  const begin = () => {
-    if (isClosed) return;
-    if (controllersPauseMs === undefined) start();
-    else timer = clock.after(controllersPauseMs, start);
-  };
-  ready.then(begin, () => {});
-  return {
-    async close() {
-      isClosed = true;
-      timer?.stop();
-      await (await running?.catch(() => undefined))?.close();
-    },
-  };
+export function controllersAfter(ready: Promise<void>, around: Around): Background {
+  const { clock, controllersPauseMs: pauseMs } = around.config;
+  return beginAfter(ready, { clock, pauseMs }, () => startLedControllers(around));
 }
 
 async function elect(

@@ -3,6 +3,7 @@ import { createMetricRegistry, type MetricRegistry } from '../base/metrics.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import type { PlainAnswer } from '../endpoints/call.ts';
 import { createRequestMetrics, type RequestMetrics } from '../endpoints/request-metrics.ts';
+import type { FlowControl } from '../flowcontrol/contract.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import type { Store } from '../storage/contract.ts';
 import { meteredStore, type StoreObserver } from '../storage/metered-store.ts';
@@ -18,7 +19,9 @@ export interface Metrics {
   /** The store, with its operations measured. */
   measured(store: Store): Store;
   requests(snapshot: () => CatalogueSnapshot): RequestMetrics;
-  countInFlight(look: () => { readonly readOnly: number; readonly mutating: number }): void;
+  countInFlight(flowControl: Pick<FlowControl, 'inFlight' | 'inQueue'>): void;
+  /** Has `look` called before the metrics are shown. */
+  lookAt(look: () => void): void;
   countObjects(api: {
     readonly catalogue: { snapshot(): CatalogueSnapshot };
     readonly registry: { readonly caches: CachePool };
@@ -50,7 +53,8 @@ export function createMetrics(options: {
     registry,
     measured: (store) => meteredStore(store, { now, observe: storeObserver(registry, kinds) }),
     requests: (snapshot) => createRequestMetrics({ registry, snapshot, now }),
-    countInFlight: (look) => looks.push(inFlightLook(registry, look)),
+    countInFlight: (flowControl) => looks.push(inFlightLook(registry, flowControl)),
+    lookAt: (look) => looks.push(look),
     countObjects(api) {
       const { store } = config;
       if (store.type !== 'etcd') looks.push(objectsLook(registry, api));
@@ -88,18 +92,25 @@ function addFeatures(registry: MetricRegistry, gates: typeof defaultGates): void
 
 function inFlightLook(
   registry: MetricRegistry,
-  look: Parameters<Metrics['countInFlight']>[0],
+  flowControl: Parameters<Metrics['countInFlight']>[0],
 ): Look {
-  const family = registry.gauge({
+  const inFlight = registry.gauge({
     name: 'apiserver_current_inflight_requests',
     help: 'Number of currently used inflight request limit of this apiserver per request kind.',
     stability: 'STABLE',
     labels: ['request_kind'],
   });
+  const inQueue = registry.gauge({
+    name: 'apiserver_current_inqueue_requests',
+    help: 'Number of requests that wait for their turn, per request kind.',
+    stability: 'ALPHA',
+    labels: ['request_kind'],
+  });
   return () => {
-    const { readOnly, mutating } = look();
-    family.of('readOnly').set(readOnly);
-    family.of('mutating').set(mutating);
+    for (const kind of ['readOnly', 'mutating'] as const) {
+      inFlight.of(kind).set(flowControl.inFlight[kind]);
+      inQueue.of(kind).set(flowControl.inQueue[kind]);
+    }
   };
 }
 

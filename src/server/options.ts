@@ -48,9 +48,9 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const { values, given } = parsed;
   checkNumbers(values);
   checkContradictions(values, given);
-  const features = readFeatureGates(values['feature-gates']);
-  const apis = readRuntimeConfig(values['runtime-config']);
   const emulatedMinor = readEmulatedVersion(values['emulated-version']);
+  const features = readFeatureGates(values['feature-gates'], { emulatedMinor });
+  const apis = readRuntimeConfig(values['runtime-config']);
   const structured = features.gates.enabled('StructuredAuthenticationConfiguration');
   const oidc = oidcOptions(values, { given, structured });
   const flagged = configOf(values, given);
@@ -106,6 +106,9 @@ function configOf(
     },
     ...authorization,
     limits: limitsOf(values),
+    ...(values['enable-priority-and-fairness']
+      ? {}
+      : { flowControl: { type: 'max-in-flight' } as const }),
     livezGracePeriodMs: values['livez-grace-period'],
     controllersPauseMs,
     shutdownDelayMs: values['shutdown-delay-duration'],
@@ -228,6 +231,12 @@ function checkContradictions(values: Values, given: ReadonlySet<string>): void {
   const clash = secureOnly.find((name) => given.has(name));
   if (values['insecure-port'] >= 0 && clash !== undefined) {
     throw new FlagError(`--insecure-port serves no HTTPS, so --${clash} contradicts it`);
+  }
+  const inFlight = [values['max-requests-inflight'], values['max-mutating-requests-inflight']];
+  if (values['enable-priority-and-fairness'] && inFlight.every((limit) => limit === 0)) {
+    throw new FlagError(
+      '--max-requests-inflight=0 and --max-mutating-requests-inflight=0 leave no seats: they must add up to something positive with --enable-priority-and-fairness',
+    );
   }
   for (const name of ['bind-address', 'advertise-address'] as const) {
     if (values[name] !== '' && isIP(values[name]) === 0) {

@@ -14,6 +14,7 @@ import { ensureServingCertificates } from './certificates.ts';
 import type { ServerConfig } from './config.ts';
 import { openConsole } from './console.ts';
 import { emulatedKinds } from './emulation.ts';
+import { followFlowObjects } from './flow-control.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
 import { controllersAfter } from './led-controllers.ts';
@@ -87,9 +88,10 @@ async function start(
     throw error;
   };
   audit = await openAudit(config, registry).catch(giveUp);
-  const judges = await createGates({ config, dialect, api, registry, authorization }).catch(giveUp);
+  const of = { config, dialect, api, registry, metrics, authorization };
+  const judges = await createGates(of).catch(giveUp);
   const gates = { ...judges, audit };
-  metrics.countInFlight(() => gates.flowControl.inFlight);
+  metrics.countInFlight(gates.flowControl);
   const checks = storage.shared?.checks;
   const hooks = runStartHooks({ api, dialect, clock: config.clock, health, checks });
   await hooks.headStart;
@@ -107,11 +109,12 @@ async function start(
   const presence = storage.shared?.presence;
   const around = { config, dialect, api, caPem, port: server.address.port, presence };
   const controllers = controllersAfter(hooks.done, around);
+  const flowObjects = followFlowObjects(hooks.done, { ...around, flowControl: gates.flowControl });
   let stopping: Promise<void> | undefined;
   const stop = async () => {
     hooks.beginShutdown();
     await pause(config, config.shutdownDelayMs);
-    await controllers.close();
+    await Promise.all([controllers.close(), flowObjects.close()]);
     const timeoutMs = config.limits.requestTimeoutMs;
     await server.drain({ timeoutMs, endStreams: api.endStreams });
     compactor.stop();

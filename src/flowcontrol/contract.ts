@@ -1,0 +1,106 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { StatusError } from '../meta/status.ts';
+import type { UserInfo } from '../meta/types.ts';
+
+/** What flow control looks at of what a request asks for. */
+export interface FlowInfo {
+  readonly verb: string;
+  readonly path: string;
+  readonly isResourceRequest: boolean;
+  readonly group: string;
+  readonly version: string;
+  readonly namespace: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly name: string;
+  readonly query: URLSearchParams;
+}
+
+/** A request that wants to run. */
+export interface FlowRequest {
+  readonly info: FlowInfo;
+  readonly user: UserInfo;
+  /** Who waits for the answer: one that goes away while its request waits gives up its place. */
+  readonly exchange: { readonly aborted: boolean; onAbort(callback: () => void): void };
+}
+
+/** Which schema and level a request belongs to, by their uids; empty for those not stored. */
+export interface FlowUids {
+  readonly flowSchemaUid: string;
+  readonly priorityLevelUid: string;
+}
+
+/** A place taken by a request; leaving twice is harmless. */
+export interface Place {
+  leave(): void;
+  /** Undefined where nothing is classified. */
+  readonly uids: FlowUids | undefined;
+}
+
+/** How many requests there are by whether they may write. */
+export interface ByKind {
+  readonly readOnly: number;
+  readonly mutating: number;
+}
+
+/** Who runs when not all can (OPS-3). */
+export interface FlowControl {
+  /**
+   * Takes a place: at once where there is one, else a promise of it. Throws or rejects with
+   * `Overloaded`.
+   */
+  enter(request: FlowRequest): MaybePromise<Place>;
+  /** Requests that run, for metrics. */
+  readonly inFlight: ByKind;
+  /** Requests that wait. */
+  readonly inQueue: ByKind;
+}
+
+/** Headers that tell a client which objects of this configuration its request met. */
+export const flowSchemaHeader = 'x-kubernetes-pf-flowschema-uid';
+export const priorityLevelHeader = 'x-kubernetes-pf-prioritylevel-uid';
+
+/** Adds the headers; those of objects that are not stored would say nothing. */
+export function addFlowHeaders(
+  headers: Record<string, string>,
+  { flowSchemaUid, priorityLevelUid }: FlowUids,
+): void {
+  if (flowSchemaUid !== '') headers[flowSchemaHeader] = flowSchemaUid;
+  if (priorityLevelUid !== '') headers[priorityLevelHeader] = priorityLevelUid;
+}
+
+/**
+ * 429 with Retry-After. Upstream's filters tell it as a line of plain text, not as a Status, since
+ * who writes it has no time for more.
+ */
+export class Overloaded extends StatusError {
+  readonly uids: FlowUids | undefined;
+
+  constructor(retryAfterSeconds: number, uids?: FlowUids) {
+    super({
+      code: 429,
+      reason: 'TooManyRequests',
+      message: 'Too many requests, please try again later.',
+      details: { retryAfterSeconds },
+    });
+    this.uids = uids;
+  }
+}
+
+const longSubresources = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
+
+/** Requests that last as long as their client likes, other than watches: they are not counted. */
+export function isLongRunning(info: FlowInfo): boolean {
+  if (info.isResourceRequest) {
+    return info.subresource !== '' && longSubresources.has(info.subresource);
+  }
+  return info.path.startsWith('/debug/pprof/');
+}
+
+/** As upstream: what is neither of these may write. */
+export function isReadOnly(verb: string): boolean {
+  return verb === 'get' || verb === 'list' || verb === 'watch';
+}
+
+/** The place of those that are not counted. */
+export const freePlace: Place = { leave: () => {}, uids: undefined };

@@ -1,0 +1,122 @@
+import type { FlowRequest, FlowUids, Place } from './contract.ts';
+import type { FlowSeries } from './flow-series.ts';
+
+/** Requests that share fairly with other flows: those of one schema and one distinguisher. */
+export interface Flow {
+  readonly schema: string;
+  readonly distinguisher: string;
+  /** The queues it may use; one at least where its level queues. */
+  readonly hand: readonly number[];
+  readonly series: FlowSeries;
+  readonly uids: FlowUids;
+}
+
+/** What a request is expected to take. */
+export interface WorkEstimate {
+  /** Seats while it runs. */
+  readonly initialSeats: number;
+  /** Seats it keeps for `lingerMs` after its end. */
+  readonly finalSeats: number;
+  readonly lingerMs: number;
+}
+
+/** Whoever can take a seat back. */
+export interface SeatOwner {
+  finish(seat: Seat): void;
+}
+
+/** Requests of some flows, oldest first. */
+export interface FlowQueue {
+  readonly index: number;
+  /** How far the queue has been served, in seat-seconds of the level's progress. */
+  nextR: number;
+  readonly waiting: SeatList;
+  executing: number;
+  seatsInUse: number;
+  /** Sums over those that wait. */
+  initialSeatsWaiting: number;
+  maxSeatsWaiting: number;
+  workWaiting: number;
+  /** Where it stands among the queues that have somebody waiting; -1 when it has nobody. */
+  position: number;
+}
+
+/**
+ * A request's seats at its level. It is in exactly one state, and in exactly one list while it waits
+ * or runs:
+ * | state     | dispatched | taken back or too late | left      |
+ * |-----------|------------|------------------------|-----------|
+ * | waiting   | executing  | over                   |           |
+ * | executing |            |                        | over      |
+ */
+export class Seat implements Place {
+  readonly request: FlowRequest;
+  readonly flow: Flow;
+  readonly initialSeats: number;
+  finalSeats: number;
+  lingerMs: number;
+  readonly owner: SeatOwner;
+  state: 'waiting' | 'executing' | 'over' = 'waiting';
+  queue: FlowQueue | undefined = undefined;
+  arrivalMs = 0;
+  arrivalR = 0;
+  /** Undefined while it waits. */
+  startMs: number | undefined = undefined;
+  /** The last moment at which it may begin. */
+  deadlineMs = 0;
+  previous: Seat | undefined = undefined;
+  next: Seat | undefined = undefined;
+  granted: ((seat: Seat) => void) | undefined = undefined;
+  refused: ((error: Error) => void) | undefined = undefined;
+
+  constructor(request: FlowRequest, flow: Flow, owner: SeatOwner, work: WorkEstimate) {
+    this.request = request;
+    this.flow = flow;
+    this.owner = owner;
+    this.initialSeats = work.initialSeats;
+    this.finalSeats = work.finalSeats;
+    this.lingerMs = work.lingerMs;
+  }
+
+  get maxSeats(): number {
+    return Math.max(this.initialSeats, this.finalSeats);
+  }
+
+  get uids(): FlowUids {
+    return this.flow.uids;
+  }
+
+  leave(): void {
+    if (this.state === 'executing') this.owner.finish(this);
+  }
+}
+
+/** Seats in order, linked through themselves, so that any can be taken out at once. */
+export class SeatList {
+  first: Seat | undefined = undefined;
+  last: Seat | undefined = undefined;
+  length = 0;
+
+  add(seat: Seat): void {
+    seat.previous = this.last;
+    seat.next = undefined;
+    if (this.last === undefined) this.first = seat;
+    else this.last.next = seat;
+    this.last = seat;
+    this.length += 1;
+  }
+
+  remove(seat: Seat): void {
+    if (seat.previous === undefined) this.first = seat.next;
+    else seat.previous.next = seat.next;
+    if (seat.next === undefined) this.last = seat.previous;
+    else seat.next.previous = seat.previous;
+    seat.previous = undefined;
+    seat.next = undefined;
+    this.length -= 1;
+  }
+
+  *[Symbol.iterator](): IterableIterator<Seat> {
+    for (let seat = this.first; seat !== undefined; seat = seat.next) yield seat;
+  }
+}

@@ -1,0 +1,162 @@
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
+import type { FlowDefs } from '../controllers/flow-defaults.ts';
+import { createInside } from '../controllers/inside.ts';
+import type { Dialect } from '../dialect.ts';
+import type { RequestMetrics } from '../endpoints/request-metrics.ts';
+import type { FlowControl } from '../flowcontrol/contract.ts';
+import { dumpLevels } from '../flowcontrol/dump.ts';
+import { FairFlowControl, type FlowSettings } from '../flowcontrol/fair-flow-control.ts';
+import { createFlowMetrics } from '../flowcontrol/flow-metrics.ts';
+import { limitInFlight } from '../flowcontrol/in-flight.ts';
+import { readLevel, readSchema } from '../flowcontrol/settings.ts';
+import type { WatchCounts } from '../flowcontrol/watch-counts.ts';
+import type { CountObjects } from '../flowcontrol/work-estimate.ts';
+import { defaultFlowObjects } from '../kinds/flowcontrol/default-objects.ts';
+import { serverContext } from '../registry/server-context.ts';
+import type { ListResult } from '../watchcache/contract.ts';
+import type { Api } from './api.ts';
+import { type Background, beginAfter } from './begin-after.ts';
+import type { ServerConfig } from './config.ts';
+import type { Metrics } from './metrics.ts';
+
+interface FlowControlOptions {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+  readonly metrics: Metrics;
+}
+
+/**
+ * Makes the gate that decides who runs when not all can (OPS-3), with its metrics and debug paths.
+ * Limits of zero or infinity count for nothing; where nothing is left of both, nothing is limited.
+ */
+export function createFlowControl(options: FlowControlOptions): FlowControl | FairFlowControl {
+  const { config, dialect, api, metrics } = options;
+  const { limits, clock, flowControl } = config;
+  const { readsInFlightMax: readOnlyMax, writesInFlightMax: mutatingMax } = limits;
+  const seatsTotal = [readOnlyMax, mutatingMax]
+    .filter(Number.isFinite)
+    .reduce((sum, one) => sum + one, 0);
+  if (flowControl?.type === 'max-in-flight' || seatsTotal <= 0) {
+    return limitInFlight({ readOnlyMax, mutatingMax });
+  }
+  const observer = createFlowMetrics(metrics.registry);
+  const fair = new FairFlowControl({
+    clock,
+    seatsTotal,
+    requestTimeoutMs: limits.requestTimeoutMs,
+    defaults: defaultSettings(dialect),
+    countObjects: objectCounter(api),
+    watches: api.watches,
+    observer,
+  });
+  metrics.lookAt(() => observer.look(fair.levels));
+  const wallMs = (monotonicMs: number) => clock.now() - clock.monotonic() + monotonicMs;
+  api.debugPages.push((asked) => dumpLevels(fair.levels, asked, wallMs));
+  return fair;
+}
+
+function defaultSettings(dialect: Dialect): FlowSettings {
+  const { levels, schemas } = defaultFlowObjects(dialect);
+  return {
+    levels: levels.flatMap((object) => readLevel(object) ?? []),
+    schemas: schemas.map(readSchema),
+  };
+}
+
+/** How many objects a list may go over, where that is known without waiting. */
+function objectCounter(api: Api): CountObjects {
+  const all = {
+    namespace: '',
+    resourceVersion: '0',
+    resourceVersionMatch: undefined,
+    limit: undefined,
+    continueToken: undefined,
+    filter: undefined,
+  };
+  return ({ group, version, resource }) => {
+    const def = api.catalogue.snapshot().find(group, version, resource)?.def;
+    if (def === undefined || def.isComputed === true || def.isVirtual === true) return undefined;
+    try {
+      const list: MaybePromise<ListResult> = api.registry.caches.of(def).list(all);
+      if (!(list instanceof Promise)) return list.count;
+      // It is being loaded; whether that goes well is told to who asked for the list.
+      list.catch(() => {});
+      return undefined;
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+/** Counts the watches that stand, besides measuring them. */
+export function countingWatches(requests: RequestMetrics, watches: WatchCounts): RequestMetrics {
+  return {
+    ...requests,
+    longRunning(exchange, info) {
+      const over = requests.longRunning(exchange, info);
+      if (info.verb !== 'watch') return over;
+      const forget = watches.began(info);
+      return () => {
+        over();
+        forget();
+      };
+    },
+  };
+}
+
+/** As upstream calls those who read the objects and those who keep them. */
+const consumer = 'api-priority-and-fairness-config-consumer-v1';
+const producer = 'api-priority-and-fairness-config-producer-v1';
+
+/** Once the server is ready, its objects are kept and rule, in every server of a store. */
+export function followFlowObjects(
+  ready: Promise<void>,
+  options: {
+    readonly config: ServerConfig;
+    readonly dialect: Dialect;
+    readonly api: Api;
+    readonly flowControl: FlowControl | FairFlowControl;
+  },
+): Background {
+  const { config, dialect, api, flowControl: fair } = options;
+  const { clock, logger, controllersPauseMs: pauseMs, flowControl: chosen } = config;
+  const isIgnored = chosen?.type === 'priority-and-fairness' && chosen.objects === 'ignored';
+  const defs = flowDefs(api.catalogue.snapshot(), dialect);
+  if (!(fair instanceof FairFlowControl) || isIgnored || defs === undefined) {
+    return { close: async () => {} };
+  }
+  const { registry } = api;
+  const { user } = serverContext;
+  const tools = { defs, caches: registry.caches, clock, logger };
+  return beginAfter(ready, { clock, pauseMs }, async () => {
+    const [{ startFlowDefaults }, { startFlowConfiguration }] = await Promise.all([
+      import('../controllers/flow-defaults.ts'),
+      import('../controllers/flow-configuration.ts'),
+    ]);
+    const inside = (controller: string) => createInside({ registry, controller, user });
+    const started = await Promise.all([
+      startFlowDefaults({ ...tools, dialect, inside: inside(producer) }),
+      startFlowConfiguration({
+        ...tools,
+        inside: inside(consumer),
+        configure: (settings) => fair.configure(settings),
+        defaultLevels: new Set(defaultSettings(dialect).levels.map(({ name }) => name)),
+      }),
+    ]);
+    return {
+      async close() {
+        await Promise.all(started.map((one) => one.close()));
+      },
+    };
+  });
+}
+
+/** Undefined where a configuration serves neither of the kinds. */
+function flowDefs(snapshot: CatalogueSnapshot, dialect: Dialect): FlowDefs | undefined {
+  const group = dialect.group('flowcontrol.apiserver');
+  const levels = snapshot.builtin(group, 'prioritylevelconfigurations');
+  const schemas = snapshot.builtin(group, 'flowschemas');
+  return levels === undefined || schemas === undefined ? undefined : { levels, schemas };
+}
