@@ -1,0 +1,92 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { open } from 'lmdb';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
+import type { Loose, TestServer } from './harness.ts';
+
+const folder = join(dirname(fileURLToPath(import.meta.url)), 'older-data');
+/** One for each commit that `older-data/make.mjs` was run with. */
+const commits = readdirSync(folder).filter((name) => !name.includes('.'));
+
+let bench: BackupBench;
+beforeEach(() => {
+  bench = createBackupBench();
+});
+afterEach(() => bench.dispose());
+
+const unpacked = (commit: string, name: string): Buffer =>
+  gunzipSync(readFileSync(join(folder, commit, `${name}.gz`)));
+
+function oldDirectory(commit: string): { path: string; objects: Record<string, Loose[]> } {
+  const path = bench.at('data');
+  mkdirSync(join(path, 'store'), { recursive: true });
+  writeFileSync(join(path, 'store', 'data.mdb'), unpacked(commit, 'data.mdb'));
+  return { path, objects: JSON.parse(unpacked(commit, 'objects.json').toString('utf8')) };
+}
+
+/** Objects that this server does not make itself have stayed as they were. */
+async function check(server: TestServer, objects: Record<string, Loose[]>): Promise<void> {
+  for (const [path, items] of Object.entries(objects)) {
+    const found = (await server.get(path)).body.items as Loose[];
+    for (const item of items) {
+      const { name, uid } = item.metadata;
+      const same = found.find(({ metadata }) => metadata.uid === uid);
+      expect(same, `${path} ${name}`).toEqual(item);
+    }
+  }
+}
+
+describe.each(commits)('data of commit %s', (commit) => {
+  test('STORE-5: is served as it was, and can be written, backed up and restored', async () => {
+    const { path, objects } = oldDirectory(commit);
+    expect(Object.values(objects).flat().length).toBeGreaterThan(10);
+    const server = await bench.serve('data');
+    await check(server, objects);
+    const maps = '/api/v1/namespaces/old/configmaps';
+    const before = (await server.get(`${maps}/c`)).body;
+    const changed = await server.put(`${maps}/c`, { ...before, data: { k: 'new' } });
+    expect(changed.status).toBe(200);
+    const kept = before.metadata;
+    const now = changed.body.metadata;
+    expect(Number(now.resourceVersion)).toBeGreaterThan(Number(kept.resourceVersion));
+    expect([now.uid, now.creationTimestamp]).toEqual([kept.uid, kept.creationTimestamp]);
+    expect((await server.get(`${maps}/gone`)).status).toBe(404);
+    await server.stop();
+    await succeed('backup', '--data-dir', path, '--to', bench.at('backup'));
+    await succeed('restore', '--from', bench.at('backup'), '--data-dir', bench.at('new'));
+    const restored = await bench.serve('new');
+    expect((await restored.get(`${maps}/c`)).body).toEqual(changed.body);
+    const others = Object.entries(objects).filter(([one]) => one !== '/api/v1/configmaps');
+    await check(restored, Object.fromEntries(others));
+  });
+});
+
+describe('data of a newer server', () => {
+  /** Gives a store the format that the next layout would have, and an unknown table. */
+  async function age(directory: string): Promise<void> {
+    const binary = { encoding: 'binary', keyEncoding: 'binary' } as const;
+    const root = open({ path: directory, noSubdir: false, maxDbs: 5, pageSize: 4096, ...binary });
+    await root.openDB({ name: 'meta', ...binary }).put(Buffer.from('format'), Buffer.from('2'));
+    await root.openDB({ name: 'another', ...binary }).put(Buffer.from('a'), Buffer.from('b'));
+    await root.close();
+  }
+
+  test('STORE-5: is refused in one clear line, and left as it is', async () => {
+    const server = await bench.serve('data');
+    await server.stop();
+    const directory = join(bench.at('data'), 'store');
+    await age(directory);
+    const before = readFileSync(join(directory, 'data.mdb'));
+    const line =
+      `data directory ${directory} has format 2,` +
+      ' this program knows formats up to 1: use a newer one';
+    await expect(bench.serve('data')).rejects.toThrow(line);
+    const to = bench.at('backup');
+    const told = await wheelhouse('backup', '--data-dir', bench.at('data'), '--to', to);
+    expect(told).toEqual({ code: 1, stdout: '', stderr: `error: ${line}\n` });
+    expect(readFileSync(join(directory, 'data.mdb')).equals(before)).toBe(true);
+  });
+});
