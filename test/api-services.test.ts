@@ -94,7 +94,7 @@ test('what is said of a group version that is served is put right', async () => 
   await eventually(right, 'the priority to be put right');
 });
 
-test('another server is not available', async () => {
+test('ADM-4: a server whose Service is not there is not available', async () => {
   const made = await server.post(services, apiService({ service }));
   expect(made.status, made.text).toBe(201);
   expect(made.body.spec.service.port).toBe(443);
@@ -109,7 +109,9 @@ test('another server is not available', async () => {
     reason: 'ServiceNotFound',
     message: 'service/metrics in "default" is not present',
   });
-  expect((await server.get('/apis/metrics.example.com/v1')).status).toBe(404);
+  const answer = await server.get('/apis/metrics.example.com/v1');
+  expect(answer.status).toBe(503);
+  expect(answer.text).toBe('service unavailable\n');
 });
 
 test.each([

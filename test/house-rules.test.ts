@@ -35,6 +35,7 @@ const rooms = [
   'http',
   'client',
   'controllers',
+  'aggregation',
   'cli',
   'console',
   'server',
@@ -46,7 +47,7 @@ const rooms = [
 /** What a client of the API may know of it. */
 const clientRooms = new Set(['base', 'meta', 'dialect.ts', 'codec', 'client']);
 /** What runs in a browser is a client too, and has no use for code that needs node. */
-const consoleRooms = new Set(['base', 'meta', 'dialect.ts', 'console']);
+const consoleRooms = new Set(['base', 'meta', 'dialect.ts', 'codec', 'console']);
 /** The wiring uses the pipeline, which stands below it in the table only for the reader. */
 const allowedDownward = new Set(['server -> pipeline.ts']);
 

@@ -11,8 +11,11 @@ export function createObjectReader(options: {
   readonly dialect: Dialect;
   readonly caches: CachePool;
   readonly snapshot: () => CatalogueSnapshot;
+  /** `any` for who hears of changes anyway: what is in the cache will do. */
+  readonly freshness?: 'newest' | 'any';
 }): ObjectReader {
   const { caches } = options;
+  const resourceVersion = options.freshness === 'any' ? '0' : undefined;
   const decoded = new WeakMap<Entry, ApiObject>();
   const decode = (entry: Entry): ApiObject => {
     const known = decoded.get(entry);
@@ -26,7 +29,7 @@ export function createObjectReader(options: {
     async get(resource, { namespace, name }) {
       const def = find(resource);
       if (def === undefined || name === '') return undefined;
-      const entry = await caches.of(def).get(objectKey(namespace, name), undefined);
+      const entry = await caches.of(def).get(objectKey(namespace, name), resourceVersion);
       return entry === undefined ? undefined : decode(entry);
     },
     async list(resource, namespace) {
@@ -34,7 +37,7 @@ export function createObjectReader(options: {
       if (def === undefined) return [];
       const list = await caches.of(def).list({
         namespace,
-        resourceVersion: undefined,
+        resourceVersion,
         resourceVersionMatch: undefined,
         limit: undefined,
         continueToken: undefined,

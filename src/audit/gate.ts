@@ -82,10 +82,16 @@ function startOf(
         ? `${userAgent.slice(0, userAgentMax)}...TRUNCATED`
         : userAgent,
     objectRef: info.isResourceRequest ? referenceTo(info) : undefined,
-    isLongRunning:
-      info.isResourceRequest &&
-      (longVerbs.has(info.verb) || longSubresources.has(info.subresource)),
+    isLongRunning: isLongRunning(info),
   };
+}
+
+/** Whether a request may take as long as it likes: its answer is a stream. */
+export function isLongRunning(
+  info: Pick<AuditedRequest, 'isResourceRequest' | 'verb' | 'subresource'>,
+): boolean {
+  if (!info.isResourceRequest) return false;
+  return longVerbs.has(info.verb) || longSubresources.has(info.subresource);
 }
 
 /** Members that are empty are left out. */

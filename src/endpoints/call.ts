@@ -36,6 +36,8 @@ export interface EndpointContext {
   /** Whether objects that cannot be read may be removed (gate AllowUnsafeMalformedObjectDeletion). */
   readonly unreadableDeletion?: 'allowed' | 'ignored';
   readonly encodings: Encodings;
+  /** Other servers that answer for group versions (ADM-4). */
+  readonly aggregation: AggregationSlot;
   /** `host:port` that discovery tells clients. */
   readonly address: string;
   /** What `/version` answers. */
@@ -47,6 +49,17 @@ export interface EndpointContext {
   ) => MaybePromise<PlainAnswer> | undefined;
   /** The bytes of a backup of the store (STORE-5); throws where it cannot be had. */
   readonly backup: () => Promise<AsyncIterable<Buffer>>;
+}
+
+/** Answers what other servers have a part in. */
+export interface AggregationPort {
+  /** False: the request is this server's own to answer. */
+  serve(admitted: Admitted): Promise<boolean>;
+}
+
+/** Undefined while this server answers everything itself, so that a request pays one look. */
+export interface AggregationSlot {
+  readonly active: AggregationPort | undefined;
 }
 
 export interface PlainAnswer {

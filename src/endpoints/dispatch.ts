@@ -9,6 +9,8 @@ import { verbEndpoint } from './verbs.ts';
 /** Finds the endpoint of an admitted request and runs it. Throws 404, 405, 406. */
 export async function dispatch(admitted: Admitted): Promise<void> {
   const { context, info, exchange } = admitted;
+  const { active } = context.aggregation;
+  if (active !== undefined && (await active.serve(admitted))) return;
   if (!info.isResourceRequest) return nonResourceEndpoint(admitted);
   const { group, version, resource } = info;
   const found = context.catalogue.snapshot().find(group, version, resource);

@@ -38,16 +38,22 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
   const aggregated = aggregatedFormOf(exchange.header('accept'), context.encodings.documents);
   const part = aggregatedParts.get(info.path.replace(/\/$/, ''));
   if (part !== undefined && aggregated !== undefined) {
-    return sendAggregated(admitted, { ...aggregated, part });
+    const apiVersion = `${context.dialect.group('apidiscovery')}/${aggregated.version}`;
+    const document = aggregatedDocument({
+      snapshot: context.catalogue.snapshot(),
+      part,
+      apiVersion,
+    });
+    return sendAggregated(admitted, { form: aggregated, document });
   }
-  await sendValue(
-    {
-      ...admitted,
-      warnings: [],
-      output: negotiateOutput(exchange, info, context.encodings.documents),
-    },
-    { status: 200, value },
-  );
+  await sendDocument(admitted, value);
+}
+
+/** Answers with a discovery document in an encoding that the client takes. Throws 406. */
+export async function sendDocument(admitted: Admitted, value: JsonObject): Promise<void> {
+  const { context, exchange, info } = admitted;
+  const output = negotiateOutput(exchange, info, context.encodings.documents);
+  await sendValue({ ...admitted, warnings: [], output }, { status: 200, value });
 }
 
 function documentAt(admitted: Admitted): JsonObject | undefined {
@@ -71,9 +77,17 @@ const aggregatedParts: ReadonlyMap<string, 'core' | 'named'> = new Map([
   ['/apis', 'named'],
 ]);
 
-interface TaggedBody {
+/** A document's bytes and the tag of them. */
+export interface TaggedBody {
   readonly body: Buffer;
   readonly etag: string;
+}
+
+/** Tags a document by the digest of its bytes. */
+export function taggedBody(document: JsonObject): TaggedBody {
+  const body = encodeJson(document);
+  const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
+  return { body, etag };
 }
 
 /** Documents made of a snapshot, for as long as it is the newest. */
@@ -88,25 +102,19 @@ function aggregatedDocument(of: Parameters<typeof aggregatedDiscovery>[0]): Tagg
   const key = `${of.part};${of.apiVersion}`;
   let tagged = known.get(key);
   if (tagged === undefined) {
-    const body = encodeJson(aggregatedDiscovery(of));
-    const etag = `"${createHash('sha512').update(body).digest('hex').toUpperCase()}"`;
-    tagged = { body, etag };
+    tagged = taggedBody(aggregatedDiscovery(of));
     known.set(key, tagged);
   }
   return tagged;
 }
 
 /** The aggregated form has an ETag: a client that has it already gets 304. */
-function sendAggregated(
+export function sendAggregated(
   admitted: Admitted,
-  form: AggregatedForm & { part: 'core' | 'named' },
+  { form, document }: { readonly form: AggregatedForm; readonly document: TaggedBody },
 ): void {
-  const { context, exchange } = admitted;
-  const { part } = form;
-  const group = context.dialect.group('apidiscovery');
-  const snapshot = context.catalogue.snapshot();
-  const apiVersion = `${group}/${form.version}`;
-  const { body, etag } = aggregatedDocument({ snapshot, part, apiVersion });
+  const { exchange } = admitted;
+  const { body, etag } = document;
   const contentType = `application/json;g=${form.group};v=${form.version};as=APIGroupDiscoveryList`;
   const headers = {
     ...answerHeaders({ ...admitted, warnings: [] }, contentType),

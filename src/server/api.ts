@@ -25,6 +25,7 @@ import { mappedStore } from '../storage/mapped-store.ts';
 import { EntryHint } from '../watchcache/contract.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission.ts';
+import { type AggregationHost, createAggregationHost } from './aggregation.ts';
 import { type AuthorizationSlot, createAuthorizationSlot } from './authorization-slot.ts';
 import { componentStatuses } from './component-statuses.ts';
 import type { ServerConfig } from './config.ts';
@@ -52,6 +53,7 @@ export interface Api {
   readonly debugPages: DebugPage[];
   /** Filled once the gates exist: asked for verbs behind the request's own. */
   readonly authorization: AuthorizationSlot;
+  readonly aggregation: AggregationHost;
   /** Between admission, which charges quotas, and the controller that counts. */
   readonly quotaLedger: QuotaLedger;
   /** Resolves when the caches that every request needs are loaded. */
@@ -92,6 +94,7 @@ export function createApi(options: {
   const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
   const shutdown = createShutdownSignal();
   const [watches, debugPages] = [new WatchCounts(), []];
+  const aggregation = createAggregationHost({ config, dialect, catalogue, registry, metrics });
   const parts = {
     catalogue,
     registry,
@@ -100,6 +103,7 @@ export function createApi(options: {
     shutdown,
     watches,
     debugPages,
+    aggregation,
   };
   const endpoints = createEndpoints({ config, dialect, store, health, metrics, ...parts });
   return {
@@ -111,6 +115,7 @@ export function createApi(options: {
     watches,
     debugPages,
     quotaLedger,
+    aggregation,
     informersReady: () => registry.caches.of(namespaceDef(catalogue)).ready(),
     customKindsReady: () => customKinds.ready,
     createDefaultRoles: async (namespaces) => {
@@ -121,6 +126,7 @@ export function createApi(options: {
     },
     endStreams: shutdown.fire,
     async close() {
+      await aggregation.close();
       await customKinds.close();
       registry.caches.close();
     },
@@ -138,6 +144,7 @@ function createEndpoints(options: {
   readonly authorization: AuthorizationSlot;
   readonly tokens: ReturnType<typeof createServiceAccountTokens>;
   readonly shutdown: ReturnType<typeof createShutdownSignal>;
+  readonly aggregation: AggregationHost;
   readonly watches: WatchCounts;
   readonly debugPages: readonly DebugPage[];
 }): EndpointContext {
@@ -158,6 +165,7 @@ function createEndpoints(options: {
     metrics: countingWatches(metrics.requests(catalogue.snapshot), options.watches),
     encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
     address: addressOf(config),
+    aggregation: options.aggregation.slot,
     version: versionDocument(config.emulatedMinor),
     reviews: authorization,
     tokens: options.tokens.issuer,

@@ -176,6 +176,15 @@ export interface ServerConfig {
       readonly unauthorizedTtlMs: number;
     };
   };
+  /** How other servers are asked for the group versions that APIServices give them (ADM-4). */
+  readonly aggregation?: {
+    /** PEM files of who this server is to them; nobody when absent. */
+    readonly certificate?: { readonly certFile: string; readonly keyFile: string };
+    /** `endpoints`: a Service's own address is not asked. `any` when absent. */
+    readonly routing?: 'any' | 'endpoints';
+    /** Answers that lead elsewhere; refused when absent. */
+    readonly redirects?: 'refused' | 'passed';
+  };
   /** How values are encrypted in the store (STORE-3); not at all when absent. */
   readonly encryption?: {
     /** An EncryptionConfiguration. */

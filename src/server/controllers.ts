@@ -29,7 +29,6 @@ function startRegistration(options: {
   };
   return startApiServices({
     apiServices: builtin(dialect.group('apiregistration'), 'apiservices'),
-    services: builtin('', 'services'),
     catalogue,
     caches: registry.caches,
     inside: createInside({

@@ -103,6 +103,7 @@ async function start(
     gates.close();
     return giveUp(error);
   });
+  api.aggregation.whenActive(() => server.takeUpgrades());
   const url = urlOf(config, server);
   const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;

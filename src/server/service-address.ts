@@ -27,14 +27,19 @@ export type ResolveService = (service: ServiceReference) => Promise<Reachable>;
 export function createServiceResolver(options: {
   readonly dialect: Dialect;
   readonly objects: ObjectReader;
+  /** `endpoints`: no other address of a Service will do. */
+  readonly routing?: 'any' | 'endpoints';
 }): ResolveService {
-  const { objects, dialect } = options;
+  const { objects, dialect, routing = 'any' } = options;
   const label = dialect.label('service-name');
   return async ({ namespace, name, port }) => {
     const service = await objects.get('services', { namespace, name });
     if (service === undefined) throw absent(name);
     const spec = isObject(service['spec']) ? service['spec'] : {};
-    if (spec['type'] === 'ExternalName') return { host: text(spec['externalName']), port };
+    if (spec['type'] === 'ExternalName') {
+      if (routing === 'endpoints') throw new Error('unsupported service type "ExternalName"');
+      return { host: text(spec['externalName']), port };
+    }
     const found = objectsOf(spec['ports']).find((one) => one['port'] === port);
     if (found === undefined) {
       throw serviceUnavailable(`no service port ${port} found for service ${JSON.stringify(name)}`);
@@ -49,7 +54,7 @@ export function createServiceResolver(options: {
     ];
     const picked = reachable[Math.floor(Math.random() * reachable.length)];
     if (picked !== undefined) return picked;
-    const address = text(spec['clusterIP']);
+    const address = routing === 'endpoints' ? '' : text(spec['clusterIP']);
     if (address !== '' && address !== 'None') return { host: address, port };
     throw serviceUnavailable(`no endpoints available for service ${JSON.stringify(name)}`);
   };

@@ -50,6 +50,7 @@ export function runStartHooks(options: {
       'scheduling/bootstrap-system-priority-classes',
       () => createSystemPriorities({ registry, snapshot: snapshot(), dialect }),
     ],
+    ['apiservice-registration-controller', () => api.aggregation.start()],
     ['rbac/bootstrap-roles', () => api.createDefaultRoles(namespaces())],
   ];
   const pending = hooks.map(([name, run]) => hook(health, name, run));

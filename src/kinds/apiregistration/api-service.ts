@@ -129,7 +129,7 @@ function availableCell(object: JsonObject): string {
   return status === 'True' || reason === '' ? status : `${status} (${reason})`;
 }
 
-/** APIService: which server answers for a group version. Those of others are not passed on to. */
+/** APIService: which server answers for a group version. */
 export function apiService(dialect: Dialect): ResourceDef {
   return defineKind({
     dialect,

@@ -1,0 +1,163 @@
+import type { Aggregation } from '../aggregation/aggregation.ts';
+import type { Counter, Family } from '../base/metrics.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { listEntries } from '../controllers/removal.ts';
+import type { Dialect } from '../dialect.ts';
+import type { AggregationPort, AggregationSlot } from '../endpoints/call.ts';
+import type { ApiObject } from '../meta/types.ts';
+import { decodeEntry } from '../registry/object-codec.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { Entry, EntryChange } from '../watchcache/contract.ts';
+import { countUnavailable } from './aggregation-metrics.ts';
+import type { ServerConfig } from './config.ts';
+import type { Metrics } from './metrics.ts';
+import { openProxyCertificate, type ProxyCertificate } from './proxy-certificate.ts';
+
+/** The part of this server that asks others, loaded when there is somebody to ask. */
+export interface AggregationHost {
+  readonly slot: AggregationSlot;
+  /** Begins to follow the APIServices; resolves when those that are there are known. */
+  start(): Promise<void>;
+  /** Calls back once, when others first have a part in this server's API. */
+  whenActive(callback: () => void): void;
+  close(): Promise<void>;
+}
+
+/** What the part is made of. */
+export interface AggregationSources {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly registry: Registry;
+  readonly apiServices: ResourceDef;
+  readonly certificate: ProxyCertificate | undefined;
+  readonly lost: Family<Counter>;
+}
+
+/**
+ * Follows the APIServices that are not this server's own doing: those that lead to other servers,
+ * and those that somebody has made by hand. Throws when the certificate to show to other servers
+ * cannot be read.
+ */
+export function createAggregationHost(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly registry: Registry;
+  readonly metrics: Metrics;
+}): AggregationHost {
+  const { config, dialect, catalogue, registry, metrics } = options;
+  const group = dialect.group('apiregistration');
+  const apiServices = catalogue.snapshot().builtin(group, 'apiservices');
+  if (apiServices === undefined) throw new Error('the catalogue has no apiservices');
+  const lost = countUnavailable(metrics, { caches: registry.caches, apiServices });
+  const files = config.aggregation?.certificate;
+  let changed = () => {};
+  const certificate =
+    files === undefined
+      ? undefined
+      : openProxyCertificate(files, { ...config, changed: () => changed() });
+  const host = new Host({ ...options, apiServices, certificate, lost });
+  changed = () => host.certificateChanged();
+  return host;
+}
+
+class Host implements AggregationHost {
+  readonly #sources: AggregationSources;
+  readonly #automanaged: string;
+  readonly #foreign = new Map<string, ApiObject>();
+  #closers: { close(): void }[] = [];
+  #loading: Promise<void> | undefined;
+  #loaded: Aggregation | undefined;
+  #active: AggregationPort | undefined;
+  #whenActive: () => void = () => {};
+  #isClosed = false;
+
+  constructor(sources: AggregationSources) {
+    this.#sources = sources;
+    this.#automanaged = sources.dialect.label('automanaged', 'kube-aggregator');
+  }
+
+  get slot(): AggregationSlot {
+    const active = () => this.#active;
+    return {
+      get active() {
+        return active();
+      },
+    };
+  }
+
+  async start(): Promise<void> {
+    const { registry, apiServices } = this.#sources;
+    const cache = registry.caches.of(apiServices);
+    this.#closers.push(cache.subscribe((change) => this.#changed(change)));
+    await cache.ready();
+    const entries = await listEntries(registry.caches, { def: apiServices, namespace: '' });
+    for (const { key } of entries) {
+      const current = cache.peek(key);
+      if (current !== undefined) this.#note(current);
+    }
+    await this.#tell();
+  }
+
+  whenActive(callback: () => void): void {
+    this.#whenActive = callback;
+    if (this.#active !== undefined) callback();
+  }
+
+  certificateChanged(): void {
+    this.#loaded?.certificateChanged();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#active = undefined;
+    for (const one of this.#closers.splice(0)) one.close();
+    this.#sources.certificate?.close();
+    await this.#loading?.catch(() => {});
+    await this.#loaded?.close();
+  }
+
+  #changed({ previous, current }: EntryChange): void {
+    const isKnown = previous !== undefined && this.#foreign.has(previous.index.name);
+    if (current !== undefined) this.#note(current);
+    else if (previous !== undefined) this.#foreign.delete(previous.index.name);
+    const isForeign = current !== undefined && this.#foreign.has(current.index.name);
+    if (!isKnown && !isForeign) return;
+    this.#tell().catch((error: unknown) => {
+      const { logger } = this.#sources.config;
+      logger.error('other servers cannot be asked', { error: String(error) });
+    });
+  }
+
+  #note(entry: Entry): void {
+    const { name, labels } = entry.index;
+    // Most are this server's own, which need not be decoded.
+    const isOwn = labels[this.#automanaged] !== undefined && !entry.json.includes('"service":');
+    if (isOwn) this.#foreign.delete(name);
+    else this.#foreign.set(name, decodeEntry(entry));
+  }
+
+  async #tell(): Promise<void> {
+    if (this.#foreign.size === 0) this.#active = undefined;
+    if (this.#foreign.size === 0 && this.#loading === undefined) return;
+    if (this.#loaded === undefined) {
+      this.#loading ??= this.#load();
+      await this.#loading;
+    }
+    const loaded = this.#loaded;
+    if (this.#isClosed || loaded === undefined) return;
+    loaded.update(new Map(this.#foreign));
+    const wasActive = this.#active !== undefined;
+    this.#active = this.#foreign.size === 0 ? undefined : loaded;
+    if (!wasActive && this.#active !== undefined) this.#whenActive();
+  }
+
+  async #load(): Promise<void> {
+    const { openAggregation } = await import('./open-aggregation.ts');
+    const { aggregation, closers } = openAggregation(this.#sources);
+    this.#closers.push(...closers);
+    this.#loaded = aggregation;
+  }
+}
