@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { type GateEntry, gateTable } from '../src/server/feature-gate-table.ts';
 import { defaultGates, describeGates, readFeatureGates } from '../src/server/feature-gates.ts';
 import { describeFlags, parseFlags } from '../src/server/flags.ts';
 import { serverFlags } from '../src/server/flags-table.ts';
@@ -60,6 +61,16 @@ describe('VER-5: feature gates', () => {
     expect(isOn('kube:WatchList=false', 'WatchList')).toBe(false);
   });
 
+  test('VER-5: gates that other components act by may be set, and every gate is in order', () => {
+    expect(() => readFeatureGates(['SidecarContainers=true', 'NodeSwap=false'])).not.toThrow();
+    const names = defaultGates.all().map(({ name }) => name);
+    expect(names).toEqual([...names].sort());
+    for (const entries of Object.values<readonly GateEntry[]>(gateTable)) {
+      const releases = entries.map(({ since }) => since);
+      expect(releases).toEqual([...new Set(releases)].sort((a, b) => a - b));
+    }
+  });
+
   test('VER-5: gates on their way out are warned of, others are not', () => {
     expect(
       readFeatureGates(['KMSv1=true', 'WatchBookmark=true', 'WatchList=true']).warnings,
@@ -83,6 +94,108 @@ describe('VER-5: feature gates', () => {
     const answer = await server.get(path, { accept: 'application/cbor' });
     expect(answer.headers['content-type']).toBe('application/cbor');
     await server.stop();
+  });
+});
+
+describe('VER-2: feature gates of an emulated release', () => {
+  const read = (pairs: string, minor: number) =>
+    readFeatureGates(pairs === '' ? [] : pairs.split(','), { emulatedMinor: minor });
+  const stateOf = (name: string, minor: number, pairs = '') => {
+    const gate = read(pairs, minor)
+      .gates.all()
+      .find((each) => each.name === name);
+    return gate === undefined ? undefined : `${gate.stage} ${gate.on ? 'on' : 'off'}`;
+  };
+
+  test.each([
+    ['APIListChunking', { 15: 'BETA on', 28: 'BETA on', 29: 'GA on', 32: 'GA on' }],
+    ['APIServerTracing', { 21: undefined, 22: 'ALPHA off', 26: 'ALPHA off', 27: 'BETA on' }],
+    ['RemainingItemCount', { 15: 'ALPHA off', 16: 'BETA on', 29: 'GA on' }],
+    ['KMSv1', { 15: 'GA on', 28: 'DEPRECATED on', 29: 'DEPRECATED off', 32: 'DEPRECATED off' }],
+    ['TopologyAwareHints', { 20: undefined, 21: 'ALPHA off', 23: 'BETA off', 24: 'BETA on' }],
+    ['AuthorizeWithSelectors', { 30: undefined, 31: 'ALPHA off', 32: 'BETA on' }],
+    ['StrictCostEnforcementForVAP', { 29: undefined, 31: 'BETA off', 32: 'GA on' }],
+    ['AllAlpha', { 15: 'ALPHA off', 32: 'ALPHA off' }],
+  ])('VER-2: %s is what it was', (name, states) => {
+    for (const [minor, state] of Object.entries(states)) {
+      expect([minor, stateOf(name, Number(minor))]).toEqual([minor, state]);
+    }
+  });
+
+  test('VER-2: a gate of a later release is known, and refused', () => {
+    optionsOf('--emulated-version=1.30', '--feature-gates=WatchList=true');
+    for (const value of ['true', 'false']) {
+      expect(() =>
+        optionsOf('--emulated-version=1.30', `--feature-gates=AuthorizeWithSelectors=${value}`),
+      ).toThrow(
+        `cannot set feature gate AuthorizeWithSelectors to ${value}, feature is PreAlpha at emulated version 1.30`,
+      );
+    }
+    expect(() => optionsOf('--emulated-version=1.30', '--feature-gates=NoSuch=true')).toThrow(
+      'unrecognized feature gate: NoSuch',
+    );
+  });
+
+  test('VER-2: a gate that is locked by now may be set where it was not', () => {
+    expect(stateOf('APIListChunking', 28, 'APIListChunking=false')).toBe('BETA off');
+    expect(() => read('APIListChunking=false', 29)).toThrow('feature is locked to true');
+    expect(stateOf('CustomResourceFieldSelectors', 31, 'CustomResourceFieldSelectors=false')).toBe(
+      'BETA off',
+    );
+    expect(() => read('CustomResourceFieldSelectors=false', 32)).toThrow(
+      'feature is locked to true',
+    );
+  });
+
+  test('VER-2: AllAlpha and AllBeta speak for the stages of that release', () => {
+    expect(stateOf('WatchList', 31, 'AllAlpha=true')).toBe('ALPHA on');
+    expect(stateOf('WatchList', 32, 'AllAlpha=true')).toBe('BETA on');
+    expect(stateOf('WatchList', 26, 'AllAlpha=true')).toBe(undefined);
+    expect(stateOf('APIListChunking', 28, 'AllBeta=false')).toBe('BETA off');
+    expect(stateOf('APIListChunking', 29, 'AllBeta=false')).toBe('GA on');
+  });
+
+  test('VER-2: warnings speak of that release', () => {
+    expect(read('KMSv1=true', 27).warnings).toEqual([
+      'Setting GA feature gate KMSv1=true. It will be removed in a future release.',
+    ]);
+    expect(read('APIListChunking=true', 28).warnings).toEqual([]);
+    expect(read('APIListChunking=true', 29).warnings).toHaveLength(1);
+  });
+
+  test('VER-2: files that a gate stands for are refused where the release had it off', () => {
+    const refused = (...flags: string[]) => {
+      try {
+        optionsOf(...flags);
+        return '';
+      } catch (error) {
+        return String(error);
+      }
+    };
+    const authorization = '--authorization-config=authorizers.yaml';
+    const reason = 'cannot be used without enabling StructuredAuthorizationConfiguration';
+    expect(refused(authorization, '--emulated-version=1.29')).toContain(reason);
+    expect(refused(authorization, '--emulated-version=1.30')).toBe('');
+    const off = '--feature-gates=StructuredAuthorizationConfiguration=false';
+    expect(refused(authorization, '--emulated-version=1.31', off)).toContain(reason);
+    expect(refused(authorization, off)).toContain('feature is locked to true');
+  });
+
+  test('VER-2: the metric and what the gates do follow the release', async () => {
+    const { config } = optionsOf('--emulated-version=1.15', '--feature-gates=WatchBookmark=true');
+    expect(config).toMatchObject({ compressResponses: false, cborServed: false });
+    const { emulatedMinor = 0, featureGates = defaultGates } = config;
+    const server = await startTestServer({ emulatedMinor, featureGates });
+    const { text } = await server.get('/metrics');
+    await server.stop();
+    const lines = text.split('\n').filter((line) => line.startsWith('kubernetes_feature_enabled{'));
+    const of = (name: string) => lines.filter((line) => line.includes(`name="${name}"`));
+    const sample = (name: string, stage: string, on: number) =>
+      `kubernetes_feature_enabled{name="${name}",stage="${stage}"} ${on}`;
+    expect(of('WatchBookmark')).toEqual([sample('WatchBookmark', 'ALPHA', 1)]);
+    expect(of('APIResponseCompression')).toEqual([sample('APIResponseCompression', 'ALPHA', 0)]);
+    expect(of('KMSv1')).toEqual([sample('KMSv1', '', 1)]);
+    expect(of('WatchList')).toEqual([]);
   });
 });
 

@@ -5,6 +5,7 @@ import {
   authorizerTypes,
 } from '../authz/authorizer-types.ts';
 import type { ServerConfig } from './config.ts';
+import type { FeatureGates } from './feature-gates.ts';
 import { FlagError, type FlagTable, type FlagValues } from './flags.ts';
 
 /** Flags that say who decides what is allowed, part of `serverFlags`. */
@@ -55,15 +56,23 @@ export const authorizationFlags = {
 
 type Values = FlagValues<typeof authorizationFlags>;
 
-/** What the flags come to. Throws FlagError, mostly in upstream's words, for what contradicts. */
+/**
+ * What the flags come to. Throws FlagError, mostly in upstream's words, for what contradicts, and
+ * for a file of authorizers where the release that is emulated has none.
+ */
 export function authorizationOptions(
   values: Values,
-  given: ReadonlySet<string>,
+  { given, gates }: { readonly given: ReadonlySet<string>; readonly gates: FeatureGates },
 ): Pick<ServerConfig, 'authorizationModes'> & Partial<Pick<ServerConfig, 'authorization'>> {
   const policyFile = values['authorization-policy-file'];
   const policy = policyFile === '' ? {} : { policyFile };
   const configFile = values['authorization-config'];
   if (configFile !== '') {
+    if (!gates.enabled('StructuredAuthorizationConfiguration')) {
+      throw new FlagError(
+        '--authorization-config cannot be used without enabling StructuredAuthorizationConfiguration feature flag',
+      );
+    }
     refuseBesideFile(given);
     return { authorizationModes: [], authorization: { configFile, ...policy } };
   }

@@ -1,74 +1,23 @@
+import { currentMinor, releaseName } from '../kinds/life.ts';
+import { type GateEntry, type GateStage, gateTable } from './feature-gate-table.ts';
 import { FlagError, parseBoolean } from './flags.ts';
 
-/** How far a feature has come; a GA gate that is locked says nothing any more. */
-export type GateStage = 'ALPHA' | 'BETA' | 'GA' | 'DEPRECATED';
-
-interface GateDefinition {
-  readonly stage: GateStage;
-  readonly default: boolean;
-  /** Cannot be set to anything but its default. */
-  readonly locked?: true;
-  /** The server behaves differently by it; others are told in the help to have no effect here. */
-  readonly acts?: true;
-}
-
-const alpha = { stage: 'ALPHA', default: false } as const;
-const beta = { stage: 'BETA', default: true } as const;
-const betaOff = { stage: 'BETA', default: false } as const;
-const ga = { stage: 'GA', default: true, locked: true } as const;
-const deprecated = { stage: 'DEPRECATED', default: false } as const;
-
-/** The gates of release 1.32 that concern an API server, with its stages and defaults (VER-5). */
-const gateTable = {
-  APIListChunking: ga,
-  APIResponseCompression: { ...beta, acts: true },
-  APIServerIdentity: beta,
-  APIServerTracing: beta,
-  APIServingWithRoutine: alpha,
-  AdmissionWebhookMatchConditions: ga,
-  AggregatedDiscoveryEndpoint: ga,
-  AllAlpha: { ...alpha, acts: true },
-  AllBeta: { ...betaOff, acts: true },
-  AllowInsecureKubeletCertificateSigningRequests: deprecated,
-  AllowUnsafeMalformedObjectDeletion: { ...alpha, acts: true },
-  AnonymousAuthConfigurableEndpoints: { ...beta, acts: true },
-  AnyVolumeDataSource: beta,
-  AuthorizeNodeWithSelectors: { ...beta, acts: true },
-  AuthorizeWithSelectors: { ...beta, acts: true },
-  BtreeWatchCache: beta,
-  CBORServingAndStorage: { ...alpha, acts: true },
-  CRDValidationRatcheting: beta,
-  ClusterTrustBundle: alpha,
-  ConcurrentWatchObjectDecode: betaOff,
-  ConsistentListFromCache: beta,
-  CoordinatedLeaderElection: alpha,
-  CustomResourceFieldSelectors: ga,
-  DynamicResourceAllocation: betaOff,
-  EfficientWatchResumption: ga,
-  ElasticIndexedJob: ga,
-  JobManagedBy: beta,
-  KMSv1: deprecated,
-  MutatingAdmissionPolicy: { ...alpha, acts: true },
-  OpenAPIEnums: beta,
-  RemainingItemCount: ga,
-  RemoteRequestHeaderUID: alpha,
-  ResilientWatchCacheInitialization: beta,
-  RetryGenerateName: ga,
-  SeparateCacheWatchRPC: beta,
-  StorageVersionAPI: alpha,
-  StorageVersionHash: beta,
-  StrictCostEnforcementForVAP: ga,
-  StrictCostEnforcementForWebhooks: ga,
-  StructuredAuthenticationConfiguration: { ...beta, acts: true },
-  StructuredAuthorizationConfiguration: ga,
-  UnauthenticatedHTTP2DOSMitigation: beta,
-  WatchBookmark: ga,
-  WatchCacheInitializationPostStartHook: betaOff,
-  WatchFromStorageWithoutResourceVersion: betaOff,
-  WatchList: beta,
-} as const satisfies Readonly<Record<string, GateDefinition>>;
-
 export type GateName = keyof typeof gateTable;
+
+/** Those by which this server behaves differently; of the others the help says so. */
+const actingGates: ReadonlySet<string> = new Set<GateName>([
+  'APIResponseCompression',
+  'AllAlpha',
+  'AllBeta',
+  'AllowUnsafeMalformedObjectDeletion',
+  'AnonymousAuthConfigurableEndpoints',
+  'AuthorizeNodeWithSelectors',
+  'AuthorizeWithSelectors',
+  'CBORServingAndStorage',
+  'MutatingAdmissionPolicy',
+  'StructuredAuthenticationConfiguration',
+  'StructuredAuthorizationConfiguration',
+]);
 
 /** Which features are on. */
 export interface FeatureGates {
@@ -77,44 +26,63 @@ export interface FeatureGates {
   all(): readonly { readonly name: string; readonly stage: GateStage; readonly on: boolean }[];
 }
 
-const definitions: ReadonlyMap<string, GateDefinition> = new Map(Object.entries(gateTable));
-
 const wholeStages = new Set(['AllAlpha', 'AllBeta']);
 
 /** Gates as they are when nobody sets any. */
-export const defaultGates: FeatureGates = gatesOf(new Map());
+export const defaultGates: FeatureGates = gatesOf(entriesAt(currentMinor), new Map());
+
+/** What each gate is in a release, by names in their order, without those that came later. */
+function entriesAt(minor: number): ReadonlyMap<string, GateEntry> {
+  return new Map(
+    Object.entries(gateTable).flatMap(([name, history]: [string, readonly GateEntry[]]) => {
+      const entry = history.findLast(({ since }) => since <= minor);
+      return entry === undefined ? [] : [[name, entry] as const];
+    }),
+  );
+}
 
 /**
  * Reads `Gate=true` and `Gate=false` as `--feature-gates` has them; the later of two settings wins.
- * A gate of one's own component may be written `kube:Gate=true`. Gives warnings for gates that are
- * on their way out. Throws FlagError in upstream's words for a gate that is unknown or removed, for
- * a value that is no boolean, and for a locked gate set to anything but its default.
+ * A gate of one's own component may be written `kube:Gate=true`. The gates have stage, default and
+ * lock of the release that is emulated (VER-2). Gives warnings for gates that are on their way out.
+ * Throws FlagError in upstream's words for a gate that is unknown or removed or came after that
+ * release, for a value that is no boolean, and for a locked gate set to anything but its default.
  */
-export function readFeatureGates(pairs: readonly string[]): {
+export function readFeatureGates(
+  pairs: readonly string[],
+  { emulatedMinor = currentMinor }: { readonly emulatedMinor?: number | undefined } = {},
+): {
   readonly gates: FeatureGates;
   readonly warnings: readonly string[];
 } {
+  const entries = entriesAt(emulatedMinor);
   const set = new Map<string, boolean>();
   for (const pair of pairs) {
     const { name, value } = settingOf(pair.trim());
+    const entry = entries.get(name);
+    if (entry === undefined) {
+      const release = releaseName(emulatedMinor);
+      const reason = `feature is PreAlpha at emulated version ${release}`;
+      throw new FlagError(`cannot set feature gate ${name} to ${value}, ${reason}`);
+    }
+    if (entry.locked && value !== entry.default) {
+      const reason = `feature is locked to ${entry.default}`;
+      throw new FlagError(`cannot set feature gate ${name} to ${value}, ${reason}`);
+    }
     set.set(name, value);
   }
-  return { gates: gatesOf(set), warnings: [...set].flatMap(warningOf) };
+  const warnings = [...set].flatMap(([name, value]) =>
+    warningOf({ name, value, stage: entries.get(name)?.stage }),
+  );
+  return { gates: gatesOf(entries, set), warnings };
 }
 
 function settingOf(pair: string): { name: string; value: boolean } {
   const equals = pair.indexOf('=');
   const name = withoutComponent((equals < 0 ? pair : pair.slice(0, equals)).trim());
   if (equals < 0) throw new FlagError(`missing bool value for ${name}`);
-  const definition = definitions.get(name);
-  if (definition === undefined) throw new FlagError(`unrecognized feature gate: ${name}`);
-  const value = booleanOf(name, pair.slice(equals + 1).trim());
-  if (definition.locked && value !== definition.default) {
-    throw new FlagError(
-      `cannot set feature gate ${name} to ${value}, feature is locked to ${definition.default}`,
-    );
-  }
-  return { name, value };
+  if (!Object.hasOwn(gateTable, name)) throw new FlagError(`unrecognized feature gate: ${name}`);
+  return { name, value: booleanOf(name, pair.slice(equals + 1).trim()) };
 }
 
 function withoutComponent(name: string): string {
@@ -134,20 +102,27 @@ function booleanOf(name: string, text: string): boolean {
   }
 }
 
-function warningOf([name, value]: readonly [string, boolean]): readonly string[] {
-  const stage = definitions.get(name)?.stage;
+function warningOf(setting: {
+  readonly name: string;
+  readonly value: boolean;
+  readonly stage: GateStage | undefined;
+}): readonly string[] {
+  const { name, value, stage } = setting;
   const end = 'It will be removed in a future release.';
   if (stage === 'DEPRECATED') return [`Setting deprecated feature gate ${name}=${value}. ${end}`];
   return stage === 'GA' ? [`Setting GA feature gate ${name}=${value}. ${end}`] : [];
 }
 
 /** `AllAlpha` and `AllBeta` speak for the gates of their stage that are not set themselves. */
-function gatesOf(set: ReadonlyMap<string, boolean>): FeatureGates {
+function gatesOf(
+  entries: ReadonlyMap<string, GateEntry>,
+  set: ReadonlyMap<string, boolean>,
+): FeatureGates {
   const ofStage: Partial<Record<GateStage, boolean | undefined>> = {
     ALPHA: set.get('AllAlpha'),
     BETA: set.get('AllBeta'),
   };
-  const all = [...definitions].map(([name, { stage, default: initial }]) => ({
+  const all = [...entries].map(([name, { stage, default: initial }]) => ({
     name,
     stage,
     on: set.get(name) ?? (wholeStages.has(name) ? undefined : ofStage[stage]) ?? initial,
@@ -158,10 +133,10 @@ function gatesOf(set: ReadonlyMap<string, boolean>): FeatureGates {
 
 /** A line for each gate that may still be set, as `--help` shows them (VER-7). */
 export function describeGates(): readonly string[] {
-  return [...definitions]
+  return [...entriesAt(currentMinor)]
     .filter(([, { stage }]) => stage !== 'GA')
-    .map(([name, definition]) => {
-      const note = definition.acts ? '' : '; no effect in this server';
-      return `${name}=true|false (${definition.stage} - default=${definition.default}${note})`;
+    .map(([name, entry]) => {
+      const note = actingGates.has(name) ? '' : '; no effect in this server';
+      return `${name}=true|false (${entry.stage} - default=${entry.default}${note})`;
     });
 }

@@ -11,7 +11,7 @@ import { storeDirectory } from './data-directory.ts';
 import { readEmulatedVersion } from './emulation.ts';
 import { encryptionOptions } from './encryption-flags.ts';
 import { etcdOptions } from './etcd-flags.ts';
-import { readFeatureGates } from './feature-gates.ts';
+import { type FeatureGates, readFeatureGates } from './feature-gates.ts';
 import { FlagError, type FlagValues, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
 import { identityOptions } from './identity-flags.ts';
@@ -53,7 +53,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const apis = readRuntimeConfig(values['runtime-config']);
   const structured = features.gates.enabled('StructuredAuthenticationConfiguration');
   const oidc = oidcOptions(values, { given, structured });
-  const flagged = configOf(values, given);
+  const flagged = configOf(values, { given, gates: features.gates });
   const options: ServerOptions = {
     config: Object.freeze({
       ...flagged,
@@ -81,10 +81,10 @@ type Values = FlagValues<typeof serverFlags>;
 
 function configOf(
   values: Values,
-  given: ReadonlySet<string>,
+  { given, gates }: { readonly given: ReadonlySet<string>; readonly gates: FeatureGates },
 ): Omit<ServerOptions['config'], 'compressResponses' | 'cborServed'> {
   const advertised = values['advertise-address'];
-  const authorization = authorizationOptions(values, given);
+  const authorization = authorizationOptions(values, { given, gates });
   const identity = identityOptions(values);
   return {
     ...identity,
