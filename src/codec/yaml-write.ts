@@ -52,8 +52,13 @@ function writeBlock(out: string[], value: JsonObject | JsonArray, indent: string
 /** A key too long to stand before a colon gets a line of its own behind a question mark. */
 function writeKey(out: string[], name: string, indent: string): void {
   const key = name.includes('\n') ? doubleQuoted(name) : scalar(name, '');
-  if (Buffer.byteLength(key) <= simpleKeyMax) out.push(key, ':');
+  if (isSimpleKey(key)) out.push(key, ':');
   else out.push('? ', key, '\n', indent, ':');
+}
+
+function isSimpleKey(key: string): boolean {
+  // Nothing takes more than three bytes a unit: short ones need not be counted.
+  return key.length * 3 <= simpleKeyMax || new TextEncoder().encode(key).length <= simpleKeyMax;
 }
 
 function writeItem(out: string[], item: JsonValue, indent: string): void {
