@@ -188,7 +188,7 @@ describe('who may', () => {
 });
 
 describe('resource versions', () => {
-  test('STORE-5: what clients remember from before a restore is Expired, and never comes again', async () => {
+  test('STORE-5: what clients remember is Expired after a restore, and never comes again', async () => {
     const server = await bench.serve('old');
     await fill(server);
     const before = (await server.get(`${core}/configmaps?limit=1`)).body.metadata;
@@ -244,7 +244,7 @@ describe('keys', () => {
       { token },
     );
 
-  test('STORE-5: keys are no part of a backup; put beside it, tokens and trust stay good', async () => {
+  test('STORE-5: keys are not in a backup; put beside it, tokens and trust stay good', async () => {
     const server = await bench.serve('old');
     const body = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
     await mustCreate(server, `${core}/serviceaccounts`, body);

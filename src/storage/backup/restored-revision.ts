@@ -10,7 +10,7 @@ const writesPerMsMax = 100;
  * The revision a restored store begins with: past every one that the server may have given out after
  * the backup was made, however often the same backup is restored. A revision that a client has kept
  * then lies in the forgotten past and is Expired; it never comes to mean something else. (It is
- * what `etcdctl snapshot restore` does when told `--bump-revision` and `--mark-compacted`.)
+ * what etcd's own restore does with `--bump-revision` and `--mark-compacted`.)
  */
 export function restoredRevision(backup: {
   readonly revision: Revision;
