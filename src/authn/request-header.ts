@@ -15,6 +15,7 @@ export function createRequestHeaderAuthenticator(options: {
   readonly clientCaFile: string;
   readonly allowedNames: readonly string[];
   readonly usernameHeaders: readonly string[];
+  readonly uidHeaders?: readonly string[];
   readonly groupHeaders: readonly string[];
   readonly extraHeaderPrefixes: readonly string[];
   readonly clock: Clock;
@@ -26,6 +27,7 @@ export function createRequestHeaderAuthenticator(options: {
   const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase());
   const headers = {
     usernames: lower(options.usernameHeaders),
+    uids: lower(options.uidHeaders ?? []),
     groups: lower(options.groupHeaders),
     extraPrefixes: lower(options.extraHeaderPrefixes),
   };
@@ -44,12 +46,14 @@ export function createRequestHeaderAuthenticator(options: {
 
 function userOf(
   credentials: Credentials,
-  headers: Readonly<Record<'usernames' | 'groups' | 'extraPrefixes', readonly string[]>>,
+  headers: Readonly<Record<'usernames' | 'uids' | 'groups' | 'extraPrefixes', readonly string[]>>,
 ): UserInfo | undefined {
   const lines = linesOf(credentials);
   const valuesOf = (wanted: string) =>
     lines.filter(([name]) => name === wanted).map(([, value]) => value);
-  const name = headers.usernames.map((one) => valuesOf(one)[0] ?? '').find((one) => one !== '');
+  const first = (names: readonly string[]) =>
+    names.map((one) => valuesOf(one)[0] ?? '').find((one) => one !== '');
+  const name = first(headers.usernames);
   if (name === undefined) return undefined;
   const extra: Record<string, string[]> = Object.create(null) as Record<string, string[]>;
   for (const prefix of headers.extraPrefixes) {
@@ -59,14 +63,19 @@ function userOf(
       extra[key] = [...(extra[key] ?? []), value];
     }
   }
-  return { name, uid: '', groups: headers.groups.flatMap(valuesOf), extra };
+  return { name, uid: first(headers.uids) ?? '', groups: headers.groups.flatMap(valuesOf), extra };
 }
 
 function linesOf(credentials: Credentials): readonly (readonly [name: string, value: string])[] {
   const flat = credentials.headerLines();
   const lines: [string, string][] = [];
   for (let index = 0; index + 1 < flat.length; index += 2) {
-    lines.push([(flat[index] ?? '').toLowerCase(), flat[index + 1] ?? '']);
+    lines.push([(flat[index] ?? '').toLowerCase(), decoded(flat[index + 1] ?? '')]);
   }
   return lines;
+}
+
+/** The host gives a character for each byte; names of people are UTF-8. */
+function decoded(value: string): string {
+  return Buffer.from(value, 'latin1').toString('utf8');
 }

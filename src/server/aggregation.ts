@@ -1,7 +1,5 @@
 import type { Aggregation } from '../aggregation/aggregation.ts';
-import type { Counter, Family } from '../base/metrics.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
-import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { listEntries } from '../controllers/removal.ts';
 import type { Dialect } from '../dialect.ts';
 import type { AggregationPort, AggregationSlot } from '../endpoints/call.ts';
@@ -12,7 +10,8 @@ import type { Entry, EntryChange } from '../watchcache/contract.ts';
 import { countUnavailable } from './aggregation-metrics.ts';
 import type { ServerConfig } from './config.ts';
 import type { Metrics } from './metrics.ts';
-import { openProxyCertificate, type ProxyCertificate } from './proxy-certificate.ts';
+import type { AggregationSources } from './open-aggregation.ts';
+import { openProxyCertificate } from './proxy-certificate.ts';
 
 /** The part of this server that asks others, loaded when there is somebody to ask. */
 export interface AggregationHost {
@@ -22,17 +21,6 @@ export interface AggregationHost {
   /** Calls back once, when others first have a part in this server's API. */
   whenActive(callback: () => void): void;
   close(): Promise<void>;
-}
-
-/** What the part is made of. */
-export interface AggregationSources {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly catalogue: Catalogue;
-  readonly registry: Registry;
-  readonly apiServices: ResourceDef;
-  readonly certificate: ProxyCertificate | undefined;
-  readonly lost: Family<Counter>;
 }
 
 /**

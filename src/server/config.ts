@@ -86,6 +86,7 @@ export interface ServerConfig {
       readonly allowedNames: readonly string[];
       /** Headers are asked in order. */
       readonly usernameHeaders: readonly string[];
+      readonly uidHeaders?: readonly string[];
       readonly groupHeaders: readonly string[];
       readonly extraHeaderPrefixes: readonly string[];
     };

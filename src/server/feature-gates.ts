@@ -15,6 +15,7 @@ const actingGates: ReadonlySet<string> = new Set<GateName>([
   'AuthorizeWithSelectors',
   'CBORServingAndStorage',
   'MutatingAdmissionPolicy',
+  'RemoteRequestHeaderUID',
   'StructuredAuthenticationConfiguration',
   'StructuredAuthorizationConfiguration',
 ]);

@@ -1,4 +1,5 @@
 import { admissionFlags } from './admission-flags.ts';
+import { aggregationFlags } from './aggregation-flags.ts';
 import { auditFlags } from './audit-flags.ts';
 import { authorizationFlags } from './authorization-flags.ts';
 import { emulationChoices } from './emulation.ts';
@@ -220,6 +221,7 @@ export const serverFlags = {
     help: 'CSV file of bearer tokens: token,user,uid,"group1,group2".',
   },
   ...authorizationFlags,
+  ...aggregationFlags,
   ...auditFlags,
   'admin-kubeconfig': {
     group: 'Misc',

@@ -59,6 +59,13 @@ export const identityFlags = {
     default: '',
     help: 'Headers that name the user, asked in order; X-Remote-User is common.',
   },
+  'requestheader-uid-headers': {
+    group: 'Authentication',
+    type: 'list',
+    default: '',
+    stage: 'alpha',
+    help: 'Headers that name the user’s uid, asked in order; X-Remote-Uid is common. Needs the gate RemoteRequestHeaderUID.',
+  },
   'requestheader-group-headers': {
     group: 'Authentication',
     type: 'list',
@@ -126,12 +133,18 @@ function accountsOf(values: Values): NonNullable<ServerConfig['serviceAccounts']
 }
 
 function requestHeaderOf(values: Values): Pick<ServerConfig['authentication'], 'requestHeader'> {
-  const names = ['username-headers', 'group-headers', 'extra-headers-prefix'] as const;
+  const names = [
+    'username-headers',
+    'uid-headers',
+    'group-headers',
+    'extra-headers-prefix',
+  ] as const;
   for (const name of names) {
     if (values[`requestheader-${name}`].some((header) => header.trim() === '')) {
       throw new FlagError(`--requestheader-${name} holds an empty name`);
     }
   }
+  const uidHeaders = values['requestheader-uid-headers'];
   const clientCaFile = values['requestheader-client-ca-file'];
   if (clientCaFile === '') return {};
   return {
@@ -139,6 +152,7 @@ function requestHeaderOf(values: Values): Pick<ServerConfig['authentication'], '
       clientCaFile,
       allowedNames: values['requestheader-allowed-names'],
       usernameHeaders: values['requestheader-username-headers'],
+      ...(uidHeaders.length === 0 ? {} : { uidHeaders }),
       groupHeaders: values['requestheader-group-headers'],
       extraHeaderPrefixes: values['requestheader-extra-headers-prefix'],
     },

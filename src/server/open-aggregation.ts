@@ -1,13 +1,30 @@
 import { createObjectReader } from '../admission/objects.ts';
 import { Aggregation } from '../aggregation/aggregation.ts';
 import type { ServiceFacts } from '../aggregation/availability.ts';
+import type { Counter, Family } from '../base/metrics.ts';
+import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { createInside } from '../controllers/inside.ts';
+import type { Dialect } from '../dialect.ts';
+import type { Registry } from '../registry/registry.ts';
 import type { EntryIndex } from '../watchcache/contract.ts';
-import type { AggregationSources } from './aggregation.ts';
+import type { ServerConfig } from './config.ts';
 import { defaultGates } from './feature-gates.ts';
 import { hostRoots } from './host-roots.ts';
+import type { ProxyCertificate } from './proxy-certificate.ts';
 import { createServiceResolver } from './service-address.ts';
+
+/** What the part is made of that asks other servers. */
+export interface AggregationSources {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly registry: Registry;
+  readonly apiServices: ResourceDef;
+  readonly certificate: ProxyCertificate | undefined;
+  /** Those that have become unavailable, by name and reason. */
+  readonly lost: Family<Counter>;
+}
 
 /** Makes the part that asks other servers; `closers` end what it follows. */
 export function openAggregation(sources: AggregationSources): {

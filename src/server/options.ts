@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { dialectNames } from '../dialect.ts';
 import { readServiceRanges, type ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
 import { admissionOptions } from './admission-flags.ts';
+import { aggregationOptions } from './aggregation-flags.ts';
 import { auditOptions } from './audit-flags.ts';
 import { authorizationOptions } from './authorization-flags.ts';
 import type { ServerConfig } from './config.ts';
@@ -50,6 +51,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   checkContradictions(values, given);
   const emulatedMinor = readEmulatedVersion(values['emulated-version']);
   const features = readFeatureGates(values['feature-gates'], { emulatedMinor });
+  checkUidHeaders(values, features.gates);
   const apis = readRuntimeConfig(values['runtime-config']);
   const structured = features.gates.enabled('StructuredAuthenticationConfiguration');
   const oidc = oidcOptions(values, { given, structured });
@@ -59,6 +61,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
       ...flagged,
       admission: admissionOptions(values, given),
       ...encryptionOptions(values),
+      ...aggregationOptions(values),
       ...auditOptions(values, { given, dialect: values.dialect }),
       authentication: { ...flagged.authentication, ...oidc },
       featureGates: features.gates,
@@ -78,6 +81,14 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
 }
 
 type Values = FlagValues<typeof serverFlags>;
+
+function checkUidHeaders(values: Values, gates: FeatureGates): void {
+  const isGiven = values['requestheader-uid-headers'].length > 0;
+  if (!isGiven || gates.enabled('RemoteRequestHeaderUID')) return;
+  throw new FlagError(
+    '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled',
+  );
+}
 
 function configOf(
   values: Values,
