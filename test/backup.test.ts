@@ -88,7 +88,7 @@ describe('whole', () => {
     expect((await again.get(boats)).body.items).toHaveLength(1);
   });
 
-  test('STORE-5: a running server is backed up as it is at one moment, while it is written', async () => {
+  test('STORE-5: a server that is written is backed up as it is at one moment', async () => {
     const server = await bench.serve('old');
     const pairs = 30;
     const data = { filling: 'x'.repeat(100_000) };
@@ -146,7 +146,7 @@ describe('whole', () => {
 });
 
 describe('who may', () => {
-  test('STORE-5: a running server gives a backup to POST alone, and to whom it is granted', async () => {
+  test('STORE-5: a running server gives it to POST alone, and to whom it is granted', async () => {
     const tokens = ['reader,reader,1', 'keeper,keeper,2', 'nobody,nobody,3'];
     const { path, remove } = temporaryFile('tokens.csv', `${tokens.join('\n')}\n`);
     const server = await bench.serve('old', { authentication: { tokenFile: path } });
@@ -188,7 +188,7 @@ describe('who may', () => {
 });
 
 describe('resource versions', () => {
-  test('STORE-5: what clients remember is Expired after a restore, and never comes again', async () => {
+  test('STORE-5: what clients remember is Expired then, and never comes again', async () => {
     const server = await bench.serve('old');
     await fill(server);
     const before = (await server.get(`${core}/configmaps?limit=1`)).body.metadata;

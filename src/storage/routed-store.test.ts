@@ -5,6 +5,7 @@ import { storeSuite } from './suite.ts';
 
 storeSuite({
   name: 'routed',
+  snapshots: 'none',
   open: async () => {
     const elsewhere = { prefix: '/elsewhere/', store: createMemoryStore() };
     const store = routedStore(createMemoryStore(), [elsewhere]);

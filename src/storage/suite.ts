@@ -47,6 +47,8 @@ export async function collect(
 export function storeSuite(suite: {
   readonly name: string;
   readonly open: () => Promise<SuiteStore>;
+  /** It has no snapshots of its own making. */
+  readonly snapshots?: 'none';
 }): void {
   let store: Store;
   let opened: SuiteStore;
@@ -61,6 +63,12 @@ export function storeSuite(suite: {
   describe(`${suite.name}: history`, () => historyTests(context));
   describe(`${suite.name}: watches`, () => watchTests(context));
   describe(`${suite.name}: life`, () => lifeTests(context));
+  if (suite.snapshots === undefined) {
+    describe(`${suite.name}: snapshots`, () => snapshotTests(context));
+  } else {
+    test(`${suite.name}: a snapshot is refused`, () =>
+      expect(store.snapshot()).rejects.toMatchObject({ code: 'unavailable' }));
+  }
 }
 
 interface Context {
@@ -384,5 +392,42 @@ function lifeTests({ store }: Context): void {
     await expect(put(store(), '/b', '1')).rejects.toMatchObject(closed);
     await expect(store().range({ prefix: '/' })).rejects.toMatchObject(closed);
     await expect((async () => store().get('/a'))()).rejects.toMatchObject(closed);
+  });
+}
+
+function snapshotTests({ store }: Context): void {
+  test('holds one state, values as the store has them, whatever is written', async () => {
+    const inOrder = ['/a', '/k/a', '/k/\ufffd', '/k/\u{1f600}', '/z'];
+    for (const key of [...inOrder].reverse()) await put(store(), key, `of ${key}`);
+    await put(store(), '/a', 'newer', 5);
+    await remove(store(), '/z', 1);
+    const snapshot = await store().snapshot();
+    await put(store(), '/k/a', 'newest', 4);
+    await put(store(), '/k/b', 'new');
+    await remove(store(), '/a', 6);
+    await store().compact(await store().currentRevision());
+    const found: StoredRecord[] = [];
+    for await (const records of snapshot.records) found.push(...records);
+    snapshot.close();
+    snapshot.close();
+    expect(snapshot.revision).toBe(7);
+    const places = found.map((one) => [one.key, one.createRevision, one.modRevision]);
+    const [, ka, kf, ke] = inOrder;
+    const kept = [ka, kf, ke].map((key, i) => [key, 4 - i, 4 - i]);
+    expect(places).toEqual([['/a', 5, 6], ...kept]);
+  });
+
+  test('of an empty store is empty, and ends with the store', async () => {
+    const snapshot = await store().snapshot();
+    expect(snapshot.revision).toBe(0);
+    for await (const records of snapshot.records) expect(records).toEqual([]);
+    for (let i = 0; i < 5; i++) {
+      await store().put({ key: `/${i}`, value: Buffer.alloc(2 ** 20), expect: 0 });
+    }
+    const pieces = (await store().snapshot()).records[Symbol.asyncIterator]();
+    expect((await pieces.next()).done).toBe(false);
+    await store().close();
+    await expect(pieces.next()).rejects.toMatchObject({ code: 'closed' });
+    await expect(store().snapshot()).rejects.toMatchObject({ code: 'closed' });
   });
 }

@@ -81,16 +81,6 @@ test('a snapshot stays as it is while the store is written and compacted', async
   snapshot.close();
 });
 
-test('a snapshot that is open ends with the store', async () => {
-  const store = await open();
-  await fill(store, { count: 2000, size: 2000 });
-  const snapshot = await store.snapshot();
-  const pieces = snapshot.records[Symbol.asyncIterator]();
-  expect((await pieces.next()).done).toBe(false);
-  await store.close();
-  await expect(pieces.next()).rejects.toMatchObject({ code: 'closed' });
-});
-
 test('disk use stays bounded under steady writes with compaction', async () => {
   const store = await open();
   const revisions = new Map<number, number>();

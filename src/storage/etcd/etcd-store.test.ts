@@ -14,6 +14,7 @@ describe.skipIf(!hasEtcd)('with an etcd', () => {
 
   storeSuite({
     name: 'etcd',
+    snapshots: 'none',
     open: async () => {
       const store = await freshStore(etcd);
       return { store, dispose: () => store.close() };
