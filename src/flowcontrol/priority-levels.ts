@@ -104,7 +104,10 @@ export class PriorityLevels {
     }
   }
 
-  /** What exempt levels used is taken off first; the rest is for those that limit. */
+  /**
+   * What exempt levels used is taken off first; the rest is for those that limit. One that may have a seat has one
+   * at least: with none, its first request would have to wait for the next adjustment.
+   */
   #allocate(): void {
     const levels = [...this.#levels.values()];
     const limited = levels.filter(({ isExempt }) => !isExempt);
@@ -122,11 +125,11 @@ export class PriorityLevels {
     const currentLower = sumOf((level) => level.currentLower);
     this.fairPart = 0;
     if (remaining <= lower) {
-      for (const level of limited) level.limitTo(level.lower);
+      for (const level of limited) limit(level, level.lower);
     } else if (remaining <= currentLower) {
       const part = (remaining - lower) / (currentLower - lower);
       for (const level of limited) {
-        level.limitTo(level.lower + Math.round((level.currentLower - level.lower) * part));
+        limit(level, level.lower + Math.round((level.currentLower - level.lower) * part));
       }
     } else this.#allocateFairly(limited);
   }
@@ -142,7 +145,11 @@ export class PriorityLevels {
     limited.forEach((level, index) => {
       // Bounds that do not add up leave things as they are; a new level begins with what it has.
       const kept = level.current === 0 ? level.nominal : level.current;
-      level.limitTo(Math.round(found?.seats[index] ?? kept));
+      limit(level, Math.round(found?.seats[index] ?? kept));
     });
   }
+}
+
+function limit(level: PriorityLevel, seats: number): void {
+  level.limitTo(Math.max(seats, Math.min(1, level.upper)));
 }

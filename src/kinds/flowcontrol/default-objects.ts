@@ -1,6 +1,9 @@
-import type { JsonObject } from '../../base/json.ts';
+import { type JsonObject, jsonEqual } from '../../base/json.ts';
 import type { Dialect } from '../../dialect.ts';
+import { type FieldError, invalid } from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
+import { textAt } from '../cells.ts';
+import { objectAt } from '../fill.ts';
 
 /**
  * The levels and schemas every server has, by upstream's names and numbers (OPS-3). Mandatory ones
@@ -123,6 +126,43 @@ function schemaRows(dialect: Dialect): readonly SchemaRow[] {
     row(['global-default', 'global-default', 9900], 'ByUser', byAll(everybody)),
     row(['catch-all', 'catch-all', 10_000], 'ByUser', byAll(everybody)),
   ];
+}
+
+const mandatorySpecs = new Map<Dialect['name'], ReadonlyMap<string, JsonObject>>();
+
+/** Specs of the mandatory objects by `<kind>/<name>`, which nobody may change. */
+function specsOf(dialect: Dialect): ReadonlyMap<string, JsonObject> {
+  let specs = mandatorySpecs.get(dialect.name);
+  if (specs === undefined) {
+    const { levels, schemas } = defaultFlowObjects(dialect);
+    const fixed = [...levels, ...schemas].filter(({ metadata }) =>
+      mandatoryFlowNames.has(metadata.name ?? ''),
+    );
+    specs = new Map(
+      fixed.map(({ kind, metadata, spec }) => [`${kind}/${metadata.name}`, spec as JsonObject]),
+    );
+    mandatorySpecs.set(dialect.name, specs);
+  }
+  return specs;
+}
+
+/**
+ * What is wrong with a mandatory object's spec: that it is not the one it must be. Of the level
+ * `exempt`, what it has of its own may be chosen.
+ */
+export function validateMandatory(
+  object: JsonObject,
+  { dialect, kind }: { readonly dialect: Dialect; readonly kind: string },
+): FieldError[] {
+  const name = textAt(object, 'metadata', 'name');
+  const fixed = specsOf(dialect).get(`${kind}/${name}`);
+  if (fixed === undefined) return [];
+  const spec = objectAt(object, 'spec') ?? {};
+  const own = fixed['exempt'];
+  const compared = own === undefined ? spec : { ...spec, exempt: own };
+  if (jsonEqual(compared, fixed)) return [];
+  const part = own === undefined ? '' : " except the 'spec.exempt' field";
+  return [invalid('spec', spec, `spec of '${name}'${part} must equal the fixed value`)];
 }
 
 /** Makes them anew at each call: what is given may be changed. */

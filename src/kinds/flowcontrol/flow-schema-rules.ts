@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import type { Dialect } from '../../dialect.ts';
 import {
   duplicate,
   type FieldError,
@@ -11,12 +12,13 @@ import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import { goStrings, invalidGo } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import { validateMandatory } from './default-objects.ts';
 
 const precedenceMax = 10000;
 const methods = ['ByNamespace', 'ByUser'];
 
 /** All that is wrong with a FlowSchema but for its metadata. */
-export function validateFlowSchema(object: JsonObject): FieldError[] {
+export function validateFlowSchema(object: JsonObject, dialect: Dialect): FieldError[] {
   const spec = objectAt(object, 'spec') ?? {};
   return [
     ...validatePrecedence(spec, textAt(object, 'metadata', 'name')),
@@ -25,6 +27,7 @@ export function validateFlowSchema(object: JsonObject): FieldError[] {
     ...objectsAt(spec, 'rules').flatMap((rule, index) =>
       validateRule(rule, `spec.rules[${index}]`),
     ),
+    ...validateMandatory(object, { dialect, kind: 'FlowSchema' }),
     ...validateFlowConditions(object),
   ];
 }

@@ -56,11 +56,11 @@ export function flowSchema(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validateFlowSchema(object),
+      validateCreate: (_, object) => validateFlowSchema(object, dialect),
       validateUpdate: (context, object) =>
         context.subresource === 'status'
           ? validateFlowConditions(object)
-          : validateFlowSchema(object),
+          : validateFlowSchema(object, dialect),
       allowUnconditionalUpdate: false,
     },
     subresources: [statusSubresource],

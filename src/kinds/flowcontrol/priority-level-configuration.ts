@@ -61,11 +61,11 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validatePriorityLevel(object),
+      validateCreate: (_, object) => validatePriorityLevel(object, dialect),
       validateUpdate: (context, object) =>
         context.subresource === 'status'
           ? validateFlowConditions(object)
-          : validatePriorityLevel(object),
+          : validatePriorityLevel(object, dialect),
       allowUnconditionalUpdate: false,
     },
     subresources: [statusSubresource],

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import type { Dialect } from '../../dialect.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -8,6 +9,7 @@ import {
 } from '../../meta/field-error.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { objectAt } from '../fill.ts';
+import { validateMandatory } from './default-objects.ts';
 import { validateFlowConditions } from './flow-schema-rules.ts';
 
 const queuesMax = 10_000_000;
@@ -15,7 +17,7 @@ const queuesMax = 10_000_000;
 const hashBits = 60;
 
 /** All that is wrong with a PriorityLevelConfiguration but for its metadata. */
-export function validatePriorityLevel(object: JsonObject): FieldError[] {
+export function validatePriorityLevel(object: JsonObject, dialect: Dialect): FieldError[] {
   const spec = objectAt(object, 'spec') ?? {};
   const type = textAt(spec, 'type');
   const isExempt = textAt(object, 'metadata', 'name') === 'exempt';
@@ -24,7 +26,12 @@ export function validatePriorityLevel(object: JsonObject): FieldError[] {
     const detail = "type must be 'Exempt' if and only if name is 'exempt'";
     errors.push(invalid('spec.type', type, detail));
   }
-  return [...errors, ...validateType(spec, type), ...validateFlowConditions(object)];
+  return [
+    ...errors,
+    ...validateType(spec, type),
+    ...validateMandatory(object, { dialect, kind: 'PriorityLevelConfiguration' }),
+    ...validateFlowConditions(object),
+  ];
 }
 
 function validateType(spec: JsonObject, type: string): FieldError[] {

@@ -1,0 +1,154 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { FlagError } from '../src/server/flags.ts';
+import { readOptions } from '../src/server/options.ts';
+import { abortHeld, as, flowGroup, holdSeat } from './flow-control-server.ts';
+import { type ConfigChange, eventually, startTestServer, type TestServer } from './harness.ts';
+
+const configMaps = '/api/v1/namespaces/default/configmaps';
+const stops: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  abortHeld();
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+async function start(change: ConfigChange): Promise<TestServer> {
+  const server = await startTestServer({ authorizationModes: ['AlwaysAllow'], ...change });
+  stops.push(server.stop);
+  return server;
+}
+
+const followed = { type: 'priority-and-fairness', objects: 'followed' } as const;
+
+/** Waits for the default objects with their conditions, and gives all there are. */
+async function storedObjects(server: TestServer, base = flowGroup): Promise<readonly Stored[]> {
+  return eventually(async () => {
+    const schemas: Stored[] = (await server.get(`${base}/flowschemas`)).body.items;
+    const told = schemas.filter(({ status }) => (status?.conditions?.length ?? 0) > 0);
+    const levels = (await server.get(`${base}/prioritylevelconfigurations`)).body.items;
+    return told.length === 11 && levels.length === 8 && [...schemas, ...levels];
+  }, 'the default objects');
+}
+
+interface Stored {
+  readonly metadata: {
+    readonly name: string;
+    readonly resourceVersion: string;
+    readonly annotations: Readonly<Record<string, string>>;
+  };
+  readonly spec: { readonly rules?: readonly Record<string, never>[] };
+  readonly status?: { readonly conditions?: readonly unknown[] };
+}
+
+test('OPS-3: without priority and fairness, reads and writes in flight are counted apart', async () => {
+  const server = await start({
+    flowControl: { type: 'max-in-flight' },
+    limits: { readsInFlightMax: 1, writesInFlightMax: 1 },
+  });
+  const write = (user: string) =>
+    server.post(`${configMaps}?dryRun=All`, { apiVersion: 'v1', kind: 'ConfigMap' }, as(user));
+  const held = holdSeat(server, 'alice');
+  const refused = await eventually(async () => {
+    const answer = await write('bob');
+    return answer.status === 429 && answer;
+  }, 'the only place for writes to be taken');
+  expect(refused.headers['retry-after']).toBe('1');
+  expect(refused.headers['content-type']).toBe('text/plain; charset=utf-8');
+  expect(refused.text).toBe('Too many requests, please try again later.\n');
+  expect(refused.headers['x-kubernetes-pf-flowschema-uid']).toBeUndefined();
+  expect((await server.get(configMaps, as('bob'))).status).toBe(200);
+  const masters = { headers: { ...as('root', 'system:masters').headers } };
+  expect((await server.remove(`${configMaps}/none`, undefined, masters)).status).toBe(404);
+  const watch = await server.watch(`${configMaps}?watch=true`, as('bob'));
+  expect(watch.status).toBe(200);
+  expect((await server.get(configMaps, as('bob'))).status).toBe(200);
+  watch.close();
+  expect(await held.finish()).toBe(201);
+  expect((await write('bob')).status).not.toBe(429);
+  const page = '/debug/api_priority_and_fairness/dump_priority_levels';
+  expect((await server.get(page)).status).toBe(404);
+  expect((await server.get(`${flowGroup}/flowschemas`)).body.items).toEqual([]);
+});
+
+test('OPS-3: in the other dialect the names are its own', async () => {
+  const server = await start({ dialect: 'kubernetes', flowControl: followed });
+  const objects = await storedObjects(server, '/apis/flowcontrol.apiserver.k8s.io/v1');
+  for (const { metadata } of objects) {
+    expect(metadata.annotations).toEqual({ 'apf.kubernetes.io/autoupdate-spec': 'true' });
+  }
+  const named = (name: string) => objects.find(({ metadata }) => metadata.name === name);
+  expect(named('kube-system-service-accounts')?.spec.rules?.[0]).toMatchObject({
+    subjects: [{ kind: 'ServiceAccount', serviceAccount: { namespace: 'kube-system', name: '*' } }],
+  });
+  expect(named('system-leader-election')?.spec.rules?.[0]).toMatchObject({
+    resourceRules: [{ apiGroups: ['coordination.k8s.io'], resources: ['leases'] }],
+  });
+  const account = as('system:serviceaccount:kube-system:operator');
+  const answer = await server.get('/apis/coordination.k8s.io/v1/namespaces/a/leases/x', account);
+  const uid = (named('system-leader-election') as unknown as { metadata: { uid: string } }).metadata
+    .uid;
+  expect(answer.headers['x-kubernetes-pf-flowschema-uid']).toBe(uid);
+});
+
+test('OPS-3: a server that finds the objects as they should be writes nothing', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-flow-'));
+  stops.push(() => rmSync(directory, { recursive: true, force: true }));
+  const store = { type: 'embedded', directory } as const;
+  const first = await startTestServer({ store, flowControl: followed });
+  const before = await storedObjects(first);
+  await first.stop();
+  const second = await start({ store, flowControl: followed });
+  // The uids in headers show that the stored objects have been read; what is to be mended is by then.
+  await eventually(async () => {
+    const { headers } = await second.get('/version');
+    return headers['x-kubernetes-pf-flowschema-uid'] !== undefined;
+  }, 'the stored objects to rule');
+  const lease = `${flowGroup}/prioritylevelconfigurations/leader-election`;
+  const old = (await second.remove(lease)).body;
+  await eventually(async () => (await second.get(lease)).status === 200 && old);
+  const versions = (objects: readonly Stored[]) =>
+    objects
+      .filter(({ metadata }) => metadata.name !== 'leader-election')
+      .map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`);
+  expect(versions(await storedObjects(second))).toEqual(versions(before));
+});
+
+test('OPS-3: requests are told apart from the first moment, stored objects or not', async () => {
+  const server = await start({ limits: { readsInFlightMax: 3, writesInFlightMax: 0 } });
+  const page = '/debug/api_priority_and_fairness/dump_priority_levels';
+  const { text } = await server.get(page);
+  const names = text.split('\n').map((line) => line.split(',')[0]);
+  expect(names.slice(1, -1)).toEqual([
+    'catch-all',
+    'exempt',
+    'global-default',
+    'leader-election',
+    'node-high',
+    'system',
+    'workload-high',
+    'workload-low',
+  ]);
+  expect((await server.get(configMaps, as('alice'))).status).toBe(200);
+  const { text: metrics } = await server.get('/metrics');
+  expect(metrics).toContain(
+    'apiserver_flowcontrol_dispatched_requests_total{priority_level="global-default",flow_schema="global-default"} 1\n',
+  );
+});
+
+test('OPS-3: the flags choose, and must leave seats to give', () => {
+  const optionsOf = (...args: string[]) => {
+    const outcome = readOptions(args);
+    return outcome.kind === 'options' ? outcome.options.config : undefined;
+  };
+  expect(optionsOf()?.flowControl).toBeUndefined();
+  const off = optionsOf('--enable-priority-and-fairness=false');
+  expect(off?.flowControl).toEqual({ type: 'max-in-flight' });
+  const none = ['--max-requests-inflight=0', '--max-mutating-requests-inflight=0'];
+  expect(() => optionsOf(...none)).toThrow(FlagError);
+  expect(() => optionsOf(...none)).toThrow('must add up to something positive');
+  expect(optionsOf(...none, '--enable-priority-and-fairness=false')?.limits).toMatchObject({
+    readsInFlightMax: Number.POSITIVE_INFINITY,
+  });
+});
