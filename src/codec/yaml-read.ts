@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   Composer,
+  type Document,
   isScalar,
   Lexer,
   type YAMLError as LibraryError,
@@ -10,7 +11,9 @@ import {
 } from 'yaml';
 import type { DecodedJson } from './json.ts';
 import { YamlError } from './yaml-error.ts';
-import { depthMax, readTree, tooDeep, treeParsing, type YamlDocument } from './yaml-tree.ts';
+import { depthMax, readTree, tooDeep, treeParsing } from './yaml-tree.ts';
+
+type YamlDocument = Document.Parsed<ParsedNode, false>;
 
 /** Lexemes after which other requests get a turn; some milliseconds of work. */
 const lexemesPerTurn = 2000;

@@ -36,7 +36,7 @@ export const treeParsing = {
 } as const;
 
 /** A parsed document, without syntax errors. */
-export type YamlDocument = Document.Parsed<ParsedNode, false>;
+export type ParsedTree = Pick<Document.Parsed, 'contents'>;
 
 /** What a document says. */
 export interface ReadTree {
@@ -49,13 +49,13 @@ export interface ReadTree {
  * The value of a document parsed by `treeParsing`, as upstream's decoder reads it. Needs nothing of
  * node: a browser reads with it what the server will. Throws YamlError.
  */
-export function readTree(document: YamlDocument, lines: LineCounter): ReadTree {
+export function readTree(document: ParsedTree, lines: LineCounter): ReadTree {
   return new TreeReader(document, lines).read();
 }
 
 /** Makes JSON of the tree, bounding what aliases may multiply. */
 class TreeReader {
-  readonly #document: YamlDocument;
+  readonly #document: ParsedTree;
   readonly #lines: LineCounter;
   readonly #duplicates: string[] = [];
   readonly #aliasesOpen = new Set<string>();
@@ -64,7 +64,7 @@ class TreeReader {
   #aliasNodes = 0;
   #depth = 0;
 
-  constructor(document: YamlDocument, lines: LineCounter) {
+  constructor(document: ParsedTree, lines: LineCounter) {
     this.#document = document;
     this.#lines = lines;
   }

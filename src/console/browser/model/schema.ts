@@ -88,10 +88,12 @@ export function explain(
   return {
     type: typeName(schemas, shown),
     description: descriptionOf(shown) || descriptionOf(held),
-    fields: Object.keys(properties).map((name) => {
-      const property = objectOf(properties, name);
-      return fieldOf(schemas, { name, property, isRequired: required.includes(name) });
-    }),
+    fields: Object.keys(properties)
+      .sort()
+      .map((name) => {
+        const property = objectOf(properties, name);
+        return fieldOf(schemas, { name, property, isRequired: required.includes(name) });
+      }),
   };
 }
 
@@ -111,7 +113,7 @@ function fieldOf(
     type: typeName(schemas, property),
     isRequired,
     description: descriptionOf(property) || descriptionOf(target),
-    values: [...allowed(property), ...allowed(target)].map(String),
+    values: [...new Set([...allowed(property), ...allowed(target)].map(String))],
     standard: isTelling && standard !== '' ? JSON.stringify(standard) : undefined,
     rules: ruleNames.flatMap((rule) => {
       const value = property[rule] ?? resolved[rule];

@@ -1,11 +1,12 @@
-import { Document, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
-import type { JsonValue } from '../../../base/json.ts';
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, Scalar } from 'yaml';
+import { isObject, type JsonValue } from '../../../base/json.ts';
+import { readTree, treeParsing } from '../../../codec/yaml-tree.ts';
+import { encodeYaml } from '../../../codec/yaml-write.ts';
 
-/** Why a text is no YAML, and where; line and column count from 1. */
+/** Why a text is no YAML, and where, counted from 1. */
 export interface YamlFault {
   readonly message: string;
   readonly line: number;
-  readonly column: number;
 }
 
 /** A text as a value. Integers keep all their digits. */
@@ -13,33 +14,39 @@ export type ReadYaml =
   | { readonly value: JsonValue; readonly fault?: undefined }
   | { readonly fault: YamlFault };
 
-/** Numbers that a double cannot hold stay exact; an alias is not to become a million nodes. */
-const parsing = { intAsBigInt: true, prettyErrors: false, version: '1.2', schema: 'core' } as const;
-const printing = { lineWidth: 0, indentSeq: false } as const;
-const aliasesMax = 100;
-
-/** Reads a text that holds one YAML document (JSON is some). Never throws. */
-export function readYaml(text: string): ReadYaml {
+function parse(text: string) {
   const lines = new LineCounter();
-  const document = parseDocument(text, { ...parsing, lineCounter: lines });
+  const document = parseDocument(text, { ...treeParsing, lineCounter: lines });
+  return { document, lines };
+}
+
+/**
+ * Reads a text that holds one YAML document (JSON is some) as the server will: `yes` is true, and a
+ * key may stand only once. Never throws.
+ */
+export function readYaml(text: string): ReadYaml {
+  const { document, lines } = parse(text);
   const [error] = document.errors;
   if (error !== undefined) {
-    const { line, col } = lines.linePos(error.pos[0]);
-    return { fault: { message: error.message, line, column: col } };
+    return { fault: { message: error.message, line: lines.linePos(error.pos[0]).line } };
   }
   try {
-    const value: unknown = document.toJS({ maxAliasCount: aliasesMax });
-    return { value: narrowed((value ?? null) as JsonValue) };
+    const { value, repeated } = readTree(document, lines);
+    const [first] = repeated;
+    return first === undefined ? { value } : { fault: faultOf(first) };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    return { fault: { message, line: 1, column: 1 } };
+    return { fault: faultOf(error instanceof Error ? error.message : String(error)) };
   }
+}
+
+/** The decoder names the line within its words. */
+function faultOf(message: string): YamlFault {
+  return { message, line: Number(/line (\d+):/.exec(message)?.[1] ?? 1) };
 }
 
 /** A value as YAML, the way the server prints it. */
 export function printYaml(value: JsonValue): string {
-  const document = new Document(value, { version: '1.2', schema: 'core' });
-  return document.toString(printing);
+  return encodeYaml(value);
 }
 
 /** A value as JSON, with all digits of its integers. */
@@ -57,20 +64,24 @@ export function printJson(value: JsonValue, indent = ''): string {
   return `${open}\n${entries.map((entry) => inner + entry).join(',\n')}\n${indent}${close}`;
 }
 
-/** The text without what the server alone writes there; the rest stays as it is written. */
+/** The server's text of an object without what the server alone writes there. */
 export function withoutManagedFields(text: string): string {
-  const document = parseDocument(text, parsing);
-  if (document.errors.length > 0 || !document.hasIn(['metadata', 'managedFields'])) return text;
-  document.deleteIn(['metadata', 'managedFields']);
-  return document.toString(printing);
+  const read = readYaml(text);
+  if (read.fault !== undefined || !isObject(read.value)) return text;
+  const { metadata } = read.value;
+  if (!isObject(metadata) || metadata.managedFields === undefined) return text;
+  const { managedFields: _, ...rest } = metadata;
+  return encodeYaml({ ...read.value, metadata: rest });
 }
 
-/** The text with one of its metadata's members set, if it is an object at all. */
+/** A text that a person wrote, with one member of its metadata set; all else stays as it stands. */
 export function withMetadata(text: string, name: string, value: string): string {
-  const document = parseDocument(text, parsing);
+  const { document } = parse(text);
   if (document.errors.length > 0 || !isMap(document.contents)) return text;
-  document.setIn(['metadata', name], value);
-  return document.toString(printing);
+  const scalar = new Scalar(value);
+  scalar.type = Scalar.QUOTE_DOUBLE;
+  document.setIn(['metadata', name], scalar);
+  return document.toString({ lineWidth: 0 });
 }
 
 /**
@@ -79,10 +90,9 @@ export function withMetadata(text: string, name: string, value: string): string 
  * is not in the text; undefined when the text is no object.
  */
 export function lineOfField(text: string, path: string): number | undefined {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { ...parsing, lineCounter: lines });
+  const { document, lines } = parse(text);
   if (!isMap(document.contents)) return undefined;
-  let node: Node | null = document.contents;
+  let node: Node | null = document.contents as Node;
   let offset = node.range?.[0];
   let rest = fieldSteps(path);
   while (rest.length > 0) {
@@ -146,16 +156,4 @@ function stepIntoList(items: readonly (Node | null)[], steps: readonly Step[]) {
   const item = items[index];
   if (item === undefined || item === null) return undefined;
   return { value: item, offset: item.range?.[0], rest: steps.slice(1) };
-}
-
-/** Integers that a number holds exactly, as numbers. */
-function narrowed(value: JsonValue): JsonValue {
-  if (typeof value === 'bigint') {
-    return Number.isSafeInteger(Number(value)) ? Number(value) : value;
-  }
-  if (Array.isArray(value)) return value.map(narrowed);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [name, item === undefined ? item : narrowed(item)]),
-  );
 }
