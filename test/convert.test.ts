@@ -103,6 +103,27 @@ describe('convert', () => {
     }
   });
 
+  test('CODEC-3: a watch event has a protobuf form, in an envelope that names no kind', async () => {
+    const object = { apiVersion: 'example.com/v1', kind: 'Tab', spec: { size: 1 } };
+    const event = Buffer.from(`${JSON.stringify({ type: 'ADDED', object }, null, 2)}\n`);
+    const protobuf = await convertObject(event, { dialect: kubernetes, to: 'protobuf' });
+    const inner = JSON.stringify(object);
+    const message = `\n\x05ADDED\x12${String.fromCharCode(inner.length + 2)}\n`;
+    const raw = `${message}${String.fromCharCode(inner.length)}${inner}`;
+    const head = 'k8s\0\n\x04\n\0\x12\0\x12';
+    const whole = `${head}${String.fromCharCode(raw.length)}${raw}\x1a\0"\0`;
+    expect(protobuf.toString('latin1')).toBe(whole);
+    for (const to of ['yaml', 'cbor', 'protobuf'] as const) {
+      const other = await convertObject(event, { dialect: kubernetes, to });
+      const back = await convertObject(other, { dialect: kubernetes, to: 'json' });
+      expect(JSON.parse(back.toString())).toEqual({ type: 'ADDED', object });
+    }
+    const nameless = Buffer.from('k8s\0\n\x04\n\0\x12\0', 'latin1');
+    await expect(convertObject(nameless, { dialect: kubernetes, to: 'json' })).rejects.toThrow(
+      'the object has no kind',
+    );
+  });
+
   test('CODEC-8: 64-bit integers stay exact', async () => {
     const lease = { kind: 'Job', apiVersion: 'batch/v1', metadata: { name: 'j' } };
     const text = JSON.stringify({ ...lease, spec: { activeDeadlineSeconds: 0 } });

@@ -10,6 +10,7 @@ import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { maxDepth } from '../engines/schema/depth.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import { schemaOfKind } from '../kinds/kind-schema.ts';
+import { schemaOf } from '../kinds/schema-of.ts';
 import { inVersion, knownKind, UnsuitableVersionError } from './convert-version.ts';
 import { printJson } from './pretty-json.ts';
 import { sortMaps } from './sorted-maps.ts';
@@ -77,7 +78,7 @@ async function read(
     if (!isObject(value)) throw new ConvertError(`the input is no object but ${whatIs(value)}`);
     const schema = schemaFor(at.dialect, typeOf(value));
     if (schema === undefined) return value;
-    return { ...typeOf(value), ...decodeTyped(schema)(value) };
+    return { ...declared(typeOf(value)), ...decodeTyped(schema)(value) };
   } catch (error) {
     if (error instanceof ConvertError) throw error;
     throw new ConvertError(`the input is no ${at.form} object: ${messageOf(error)}`);
@@ -93,7 +94,7 @@ async function decodeAs(
   if (form === 'cbor') return decodeCbor(bytes);
   const { apiVersion, kind, raw } = openEnvelope(bytes);
   const schema = protobufSchema(dialect, { apiVersion, kind });
-  return { ...decodeMessage(schema, raw), apiVersion, kind };
+  return { ...decodeMessage(schema, raw), ...declared({ apiVersion, kind }) };
 }
 
 function whatIs(value: JsonValue): string {
@@ -107,8 +108,22 @@ interface ObjectType {
   readonly kind: string;
 }
 
+/** What a watch sends: no object of a kind, but an envelope that names none holds it. */
+const watchEventType: ObjectType = { apiVersion: '', kind: '' };
+
+const isTyped = ({ apiVersion, kind }: ObjectType) => apiVersion !== '' || kind !== '';
+
+/** The members that tell a type: a watch event has none. */
+function declared(type: ObjectType): JsonObject {
+  return isTyped(type) ? { apiVersion: type.apiVersion, kind: type.kind } : {};
+}
+
 function typeOf(object: JsonObject): ObjectType {
   const { apiVersion, kind } = object;
+  const isBare = apiVersion === undefined && kind === undefined;
+  if (isBare && typeof object['type'] === 'string' && isObject(object['object'])) {
+    return watchEventType;
+  }
   for (const [name, value] of Object.entries({ kind, apiVersion })) {
     if (typeof value !== 'string' || value === '') {
       throw new ConvertError(`the object has no ${name}`);
@@ -118,7 +133,7 @@ function typeOf(object: JsonObject): ObjectType {
 }
 
 function protobufSchema(dialect: Dialect, type: ObjectType): Schema {
-  const schema = schemaOfKind(dialect, type);
+  const schema = isTyped(type) ? schemaOfKind(dialect, type) : schemaFor(dialect, type);
   if (schema !== undefined) return schema;
   const version = JSON.stringify(type.apiVersion);
   throw new ConvertError(`${type.kind} in version ${version} has no protobuf form`);
@@ -135,14 +150,16 @@ function write(object: JsonObject, at: { form: ConvertForm; dialect: Dialect }):
       return encodeEnvelope(protobufSchema(at.dialect, type), object);
     case 'json': {
       const schema = schemaFor(at.dialect, type);
-      const { apiVersion, kind, ...rest } = sortMaps(object, schema) as JsonObject;
-      return Buffer.from(printJson({ kind, apiVersion, ...rest }));
+      const { apiVersion: _version, kind: _kind, ...rest } = sortMaps(object, schema) as JsonObject;
+      const { apiVersion, kind } = type;
+      return Buffer.from(printJson(isTyped(type) ? { kind, apiVersion, ...rest } : rest));
     }
   }
 }
 
 /** The schema of a built-in kind of any release. */
 function schemaFor(dialect: Dialect, type: ObjectType): Schema | undefined {
+  if (!isTyped(type)) return schemaOf('meta.v1.WatchEvent');
   return schemaOfKind(dialect, type) ?? knownKind(dialect, type)?.version.schema;
 }
 
