@@ -139,6 +139,40 @@ describe('subresources', () => {
     expect((await server.get(`${at}/a/status`)).body.status).toEqual({ n: 5 });
   });
 
+  test('CRD-4: each version has the subresources it names, and no others', async () => {
+    const group = 'parts.example.com';
+    const scale = { specReplicasPath: '.spec.n', statusReplicasPath: '.status.n' };
+    const versions = [
+      versionOf('v1', open, { storage: true, subresources: { status: {}, scale } }),
+      versionOf('v2', open, { subresources: { status: {} } }),
+      versionOf('v3', open),
+    ];
+    await establish(server, { group, plural: 'parts', kind: 'Part', versions });
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/parts`;
+    const part = { apiVersion: `${group}/v1`, kind: 'Part', metadata: { name: 'a' } };
+    await server.post(at('v1'), { ...part, spec: { n: 1 } });
+    const discovered = await server.get('/apis', {
+      accept: 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList',
+    });
+    const listed = discovered.body.items.find((one: Loose) => one.metadata.name === group);
+    for (const [version, expected] of [
+      ['v1', ['status', 'scale']],
+      ['v2', ['status']],
+      ['v3', []],
+    ] as const) {
+      const { resources } = (await server.get(`/apis/${group}/${version}`)).body;
+      const names = resources.map((one: Loose) => one.name);
+      expect(names).toEqual(['parts', ...expected.map((name) => `parts/${name}`)]);
+      const aggregated = listed.versions.find((one: Loose) => one.version === version);
+      const subresources = aggregated.resources[0].subresources ?? [];
+      expect(subresources.map((one: Loose) => one.subresource)).toEqual(expected);
+      for (const name of ['status', 'scale'] as const) {
+        const has = (expected as readonly string[]).includes(name);
+        expect((await server.get(`${at(version)}/a/${name}`)).status).toBe(has ? 200 : 404);
+      }
+    }
+  });
+
   test('CRD-4: without the subresource, status is a member like others', async () => {
     const group = 'plain.example.com';
     await establish(server, { group, plural: 'nuts', kind: 'Nut', schema: open });

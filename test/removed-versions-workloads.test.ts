@@ -63,6 +63,106 @@ test('VER-2: a Deployment of extensions is read by apps, with what that has no p
   );
 });
 
+test.each(['extensions/v1beta1', 'apps/v1beta1'])(
+  'VER-2: a Deployment of %s is rolled back through its sub-resource',
+  async (apiVersion) => {
+    const body = small(apiVersion, 'Deployment');
+    body.metadata.name += '-rollback';
+    body.metadata.annotations = { kept: 'yes', note: 'old' };
+    const { name } = body.metadata;
+    const before = await made(body);
+    const rollback = {
+      apiVersion,
+      kind: 'DeploymentRollback',
+      name,
+      updatedAnnotations: { note: 'new' },
+      rollbackTo: { revision: 7 },
+    };
+    const path = `${at(apiVersion, 'deployments', name)}/rollback`;
+    const ask = (change: object, query = '') =>
+      server.post(`${path}${query}`, { ...rollback, ...change });
+
+    const dry = await ask({}, '?dryRun=All');
+    expect(dry.status, dry.text).toBe(201);
+    const read = async (groupVersion: string) =>
+      (await server.get(at(groupVersion, 'deployments', name))).body;
+    expect((await read(apiVersion)).spec.rollbackTo).toBeUndefined();
+
+    const answer = await ask({});
+    expect(answer.status).toBe(201);
+    expect(answer.body).toEqual({
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: `rollback request for deployment "${name}" succeeded`,
+      code: 200,
+    });
+    const after = await read(apiVersion);
+    expect(after.spec).toEqual({ ...before.spec, rollbackTo: { revision: 7 } });
+    expect(after.metadata.annotations).toEqual({ kept: 'yes', note: 'new' });
+    expect(after.metadata.generation).toBe(before.metadata.generation);
+    expect((await read('apps/v1')).metadata.annotations).toEqual({
+      kept: 'yes',
+      note: 'new',
+      'deprecated.deployment.rollback.to': '7',
+    });
+    // No revision is the one before the last.
+    expect((await ask({ rollbackTo: {} })).status).toBe(201);
+    expect((await read('apps/v1')).metadata.annotations).toMatchObject({
+      'deprecated.deployment.rollback.to': '0',
+    });
+
+    expect(await ask({ name: 'other' })).toMatchObject({
+      status: 400,
+      body: { message: 'name in URL does not match name in DeploymentRollback object' },
+    });
+    const wrong = await ask({ rollbackTo: { revision: -1 }, updatedAnnotations: { '-': '' } });
+    expect(wrong.status).toBe(422);
+    expect(wrong.body.details).toMatchObject({ group: 'apps', kind: 'DeploymentRollback' });
+    expect(wrong.body.details.causes.map((one: Loose) => one.field)).toEqual([
+      'updatedAnnotations',
+      'rollback.version',
+    ]);
+    expect((await ask({ name: '' })).body.message).toBe(
+      'DeploymentRollback.apps "" is invalid: name: Required value: name is required',
+    );
+    const absent = at(apiVersion, 'deployments', 'absent');
+    const none = await server.post(`${absent}/rollback`, { ...rollback, name: 'absent' });
+    expect(none.status).toBe(404);
+    expect((await server.get(path)).status).toBe(405);
+  },
+);
+
+test('VER-2: only the versions that had it list and serve the rollback', async () => {
+  for (const [groupVersion, has] of [
+    ['extensions/v1beta1', true],
+    ['apps/v1beta1', true],
+    ['apps/v1beta2', false],
+    ['apps/v1', false],
+  ] as const) {
+    const { resources } = (await server.get(`/apis/${groupVersion}`)).body;
+    const entry = resources.find((one: Loose) => one.name === 'deployments/rollback');
+    const expected = {
+      name: 'deployments/rollback',
+      singularName: '',
+      namespaced: true,
+      kind: 'DeploymentRollback',
+      verbs: ['create'],
+    };
+    expect(entry).toEqual(has ? expected : undefined);
+    const path = `${at(groupVersion, 'deployments', 'absent')}/rollback`;
+    const rollback = { name: 'absent', rollbackTo: {} };
+    const answer = await server.post(path, rollback);
+    expect(answer.status).toBe(404);
+    const noPath = 'the server could not find the requested resource';
+    expect(answer.body.message === noPath).toBe(!has);
+  }
+  const { paths } = (await server.get('/openapi/v3/apis/apps/v1beta1')).body;
+  const route = '/apis/apps/v1beta1/namespaces/{namespace}/deployments/{name}/rollback';
+  expect(Object.keys(paths[route])).toContain('post');
+});
+
 const rolling = (size: number | string) => ({
   type: 'RollingUpdate',
   rollingUpdate: { maxSurge: size, maxUnavailable: size },

@@ -86,7 +86,7 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
       ),
       ...fieldLabelsOf(crd),
     },
-    subresources: subresourcesOf(versions, { group, names, stored }),
+    subresources: customSubresources(versions, { group, names, stored }),
     custom: { crdName: crd.metadata.name ?? '' },
   };
 }
@@ -225,23 +225,27 @@ function fieldLabelsOf(crd: Crd): Pick<ResourceDef['strategy'], 'fieldLabels'> {
   return Object.keys(labels).length === 0 ? {} : { fieldLabels: labels };
 }
 
-function subresourcesOf(
+function customSubresources(
   versions: readonly CustomVersionDef[],
   parts: { group: string; names: CrdNames; stored: string },
 ): readonly SubresourceDef[] {
   const verbs = ['get', 'patch', 'update'] as const;
   const { group, names, stored } = parts;
-  const subresources: SubresourceDef[] = [];
-  if (versions.some((version) => version.hasStatus)) {
-    subresources.push({
+  const those = (has: (version: CustomVersionDef) => boolean) =>
+    versions.filter(has).map(({ version }) => version);
+  const all: readonly SubresourceDef[] = [
+    {
       name: 'status',
       verbs,
       kind: { group, version: stored, kind: names.kind },
-    });
-  }
-  if (versions.some((version) => version.scale !== undefined)) {
-    const kind = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
-    subresources.push({ name: 'scale', verbs, kind });
-  }
-  return subresources;
+      versions: those(({ hasStatus }) => hasStatus),
+    },
+    {
+      name: 'scale',
+      verbs,
+      kind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
+      versions: those(({ scale }) => scale !== undefined),
+    },
+  ];
+  return all.filter((sub) => sub.versions?.length !== 0);
 }

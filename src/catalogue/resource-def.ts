@@ -99,6 +99,13 @@ export interface SubresourceDef {
   readonly verbs: readonly ('get' | 'update' | 'patch' | 'create')[];
   /** Status subresources of kinds with status are generic; others bring their own endpoint. */
   readonly kind?: { readonly group: string; readonly version: string; readonly kind: string };
+  /** Versions of the resource that have it; absent: all. */
+  readonly versions?: readonly string[];
+}
+
+/** What sub-resources one version of a kind has. */
+export function subresourcesOf(def: ResourceDef, version: string): readonly SubresourceDef[] {
+  return def.subresources.filter(({ versions }) => versions?.includes(version) ?? true);
 }
 
 export interface ColumnDef {

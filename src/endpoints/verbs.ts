@@ -1,4 +1,4 @@
-import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import { type ResourceDef, subresourcesOf, type VersionDef } from '../catalogue/resource-def.ts';
 import { noSuchPath } from '../meta/status.ts';
 import {
   type DeleteOptions,
@@ -48,6 +48,7 @@ const review: Endpoint = (call) =>
 /** Sub-resources that are operations, by the kind that is posted to them (API-6). */
 const virtualEndpoints: Readonly<Record<string, Endpoint>> = {
   Binding: bindingEndpoint,
+  DeploymentRollback: async (call) => (await import('./rollback.ts')).rollbackEndpoint(call),
   Eviction: evictionEndpoint,
   TokenRequest: tokenRequestEndpoint,
 };
@@ -67,16 +68,16 @@ const crossNamespaceVerbs = new Set(['list', 'watch']);
 
 /**
  * The endpoint of a resource request; undefined when the kind has no such verb there (405). Throws
- * 404 for a sub-resource the kind has not.
+ * 404 for a sub-resource the kind has not in that version.
  */
 export function verbEndpoint(
   info: RequestInfo,
-  { def }: { def: ResourceDef; version: VersionDef },
+  { def, version }: { def: ResourceDef; version: VersionDef },
 ): Endpoint | undefined {
   const { verb, subresource } = info;
   if (!Object.hasOwn(endpoints, verb)) return undefined;
   if (subresource !== '') {
-    const found = def.subresources.find((one) => one.name === subresource);
+    const found = subresourcesOf(def, version.version).find(({ name }) => name === subresource);
     if (found === undefined) throw noSuchPath();
     const allowed: readonly string[] = found.verbs;
     if (!allowed.includes(verb)) return undefined;

@@ -1,4 +1,5 @@
 import { isObject } from '../base/json.ts';
+import { subresourcesOf } from '../catalogue/resource-def.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
@@ -25,7 +26,8 @@ export async function virtualRequest(
 ): Promise<VirtualRequest> {
   const { target, context, info } = call;
   const options = parseCreateOptions(info.query, context.dialect);
-  const sub = target.def.subresources.find((one) => one.name === target.subresource);
+  const has = subresourcesOf(target.def, target.version.version);
+  const sub = has.find((one) => one.name === target.subresource);
   if (sub?.kind === undefined) throw new Error(`${target.subresource} has no kind of its own`);
   const { group, version, kind } = sub.kind;
   const body: Target = {

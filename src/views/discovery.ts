@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../base/json.ts';
-import type {
-  ApiVerb,
-  CatalogueSnapshot,
-  ResourceDef,
-  SubresourceDef,
+import {
+  type ApiVerb,
+  type CatalogueSnapshot,
+  type ResourceDef,
+  type SubresourceDef,
+  subresourcesOf,
 } from '../catalogue/resource-def.ts';
 import { apiVersionOf } from '../meta/types.ts';
 
@@ -55,7 +56,7 @@ export function resourceList(
   if (!snapshot.groupVersions(at.group).includes(at.version)) return undefined;
   const resources = servedIn(snapshot, at).flatMap((def) => [
     resourceEntry(def),
-    ...def.subresources.map((sub) => subresourceEntry(def, sub)),
+    ...subresourcesOf(def, at.version).map((sub) => subresourceEntry(def, sub, at)),
   ]);
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: apiVersionOf(at), resources };
 }
@@ -84,8 +85,14 @@ function resourceEntry(def: ResourceDef): JsonObject {
   };
 }
 
-function subresourceEntry(def: ResourceDef, sub: SubresourceDef): JsonObject {
-  const other = sub.kind === undefined ? {} : { group: sub.kind.group, version: sub.kind.version };
+/** Group and version are told where the kind is another's: a Scale, an Eviction. */
+function subresourceEntry(
+  def: ResourceDef,
+  sub: SubresourceDef,
+  at: { group: string; version: string },
+): JsonObject {
+  const { group, version } = sub.kind ?? at;
+  const other = group === at.group && version === at.version ? {} : { group, version };
   return {
     name: `${def.resource}/${sub.name}`,
     singularName: '',
@@ -147,7 +154,7 @@ function aggregatedVersion(
 
 function aggregatedResource(def: ResourceDef, version: string): JsonObject {
   const verbs = (list: readonly (ApiVerb | SubresourceDef['verbs'][number])[]) => [...list].sort();
-  const subresources = def.subresources.map((sub) => ({
+  const subresources = subresourcesOf(def, version).map((sub) => ({
     subresource: sub.name,
     responseKind: sub.kind ?? { group: def.group, version, kind: def.kind },
     verbs: verbs(sub.verbs),

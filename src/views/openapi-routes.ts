@@ -1,5 +1,9 @@
-import type { CustomVersionDef } from '../catalogue/from-crd.ts';
-import type { ResourceDef, SubresourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import {
+  type ResourceDef,
+  type SubresourceDef,
+  subresourcesOf,
+  type VersionDef,
+} from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { capitalised, operationGroup } from './openapi-names.ts';
 import type { ParameterName } from './openapi-parameters.ts';
@@ -62,18 +66,9 @@ export function routesOf(dialect: Dialect, def: ResourceDef, version: VersionDef
   return [
     ...collectionRoutes(place),
     ...objectRoutes(place),
-    ...def.subresources
-      .filter((sub) => isServed(version, sub))
-      .flatMap((sub) => subresourceRoutes(place, sub)),
+    ...subresourcesOf(def, version.version).flatMap((sub) => subresourceRoutes(place, sub)),
     ...(def.custom === undefined ? watchRoutes(place) : []),
   ];
-}
-
-/** Versions of a custom kind may have different sub-resources. */
-function isServed(version: VersionDef, sub: SubresourceDef): boolean {
-  if (!('hasStatus' in version)) return true;
-  const custom = version as CustomVersionDef;
-  return sub.name === 'status' ? custom.hasStatus : custom.scale !== undefined;
 }
 
 /** `/apis/g/v/namespaces/{namespace}/things`, or without the namespace. */

@@ -64,7 +64,8 @@ function fromAnnotation(object: ApiObject, name: string): number | undefined {
   return Number(text);
 }
 
-const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage'> = {
+const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'operations'> = {
+  operations: [{ name: 'rollback', kind: 'DeploymentRollback' }],
   toStorage(object) {
     const wanted = objectAt(object, 'spec', 'rollbackTo');
     if (wanted !== undefined) toAnnotation(object, rollbackAnnotation, wanted['revision'] ?? 0);
@@ -105,6 +106,21 @@ const freeSelector = (strategy: Strategy): Partial<Strategy> => ({
   },
 });
 
+/** What is asked through `rollback` is written as it is: the object's own rules have no say. */
+const rollsBack = (strategy: Strategy): Partial<Strategy> => {
+  const rules = { ...strategy, ...freeSelector(strategy) };
+  return {
+    ...rules,
+    prepareForUpdate(context, object, old) {
+      if (context.subresource !== 'rollback') rules.prepareForUpdate?.(context, object, old);
+    },
+    validateUpdate: (context, object, old) =>
+      context.subresource === 'rollback'
+        ? []
+        : (rules.validateUpdate?.(context, object, old) ?? []),
+  };
+};
+
 const version = (facts: string, name: string, more: Partial<OlderVersion> = {}): OlderVersion => ({
   facts,
   version: name,
@@ -124,12 +140,12 @@ export function olderApps(): readonly OlderKind[] {
         version('apps', 'v1beta1', {
           ...rollback,
           defaults: firstDeployment,
-          rules: freeSelector,
+          rules: rollsBack,
         }),
         version('extensions', 'v1beta1', {
           ...rollback,
           defaults: extensionsDeployment,
-          rules: freeSelector,
+          rules: rollsBack,
         }),
       ],
     },

@@ -26,6 +26,8 @@ export interface OlderVersion
   readonly defaults?: VersionDef['defaults'];
   /** `alone`: those of the stored version do not fit this one's form. */
   readonly defaulting?: 'alone';
+  /** Sub-resources that this version alone has, with what is posted to them. */
+  readonly operations?: readonly { readonly name: string; readonly kind: string }[];
   /** Rules that differ for requests of this version; gets those of the kind. */
   readonly rules?: (strategy: Strategy) => Partial<Strategy>;
 }

@@ -4,6 +4,7 @@ import type {
   ResourceDef,
   Strategy,
   StrategyContext,
+  SubresourceDef,
   VersionDef,
 } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
@@ -80,10 +81,26 @@ function grownDefs(def: ResourceDef, kind: OlderKind, release: Release): Resourc
       ...def,
       group,
       versions: [...own, ...versions],
+      subresources: [...def.subresources, ...operationsOf(older, group)].sort(byName),
       strategy: strategyOf(def.strategy, older),
     };
   });
 }
+
+/** Sub-resources of single older versions: all are POSTed to. */
+function operationsOf(older: readonly OlderVersion[], group: string): SubresourceDef[] {
+  return older.flatMap(({ version, operations = [] }) =>
+    operations.map(({ name, kind }) => ({
+      name,
+      verbs: ['create' as const],
+      kind: { group, version, kind },
+      versions: [version],
+    })),
+  );
+}
+
+const byName = (one: SubresourceDef, other: SubresourceDef): number =>
+  one.name < other.name ? -1 : 1;
 
 /** Versions made here, whose life is that of the table. */
 const ofTable = new WeakSet<VersionDef>();
