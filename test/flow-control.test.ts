@@ -199,7 +199,7 @@ describe('OPS-3: overload', () => {
     }),
   );
 
-  test('OPS-3: one runs, one waits, more are 429 with Retry-After; then the one that waits runs', async () => {
+  test('OPS-3: one runs, one waits, more are 429 with Retry-After, until there is room', async () => {
     const held = holdSeat(server, user);
     await untilLevel(server, 'narrow', { executing: 1, waiting: 0 });
     const waiting = server.get(configMaps, as(user));
@@ -242,7 +242,7 @@ describe('OPS-3: overload', () => {
     expect(await metric(`${flow}_current_limit_seats`, ofLevel)).toBe(1);
   });
 
-  test('OPS-3: health and leader traffic are unharmed when everybody else is turned away', async () => {
+  test('OPS-3: health and leader traffic are unharmed when all others are turned away', async () => {
     const wide = {
       level: 'narrow',
       precedence: 5000,

@@ -3,14 +3,12 @@ import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
 import type { FlowDefs } from '../controllers/flow-defaults.ts';
 import { createInside } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
-import type { RequestMetrics } from '../endpoints/request-metrics.ts';
 import type { FlowControl } from '../flowcontrol/contract.ts';
 import { dumpLevels } from '../flowcontrol/dump.ts';
 import { FairFlowControl, type FlowSettings } from '../flowcontrol/fair-flow-control.ts';
 import { createFlowMetrics } from '../flowcontrol/flow-metrics.ts';
 import { limitInFlight } from '../flowcontrol/in-flight.ts';
 import { readLevel, readSchema } from '../flowcontrol/settings.ts';
-import type { WatchCounts } from '../flowcontrol/watch-counts.ts';
 import type { CountObjects } from '../flowcontrol/work-estimate.ts';
 import { defaultFlowObjects } from '../kinds/flowcontrol/default-objects.ts';
 import { serverContext } from '../registry/server-context.ts';
@@ -87,22 +85,6 @@ function objectCounter(api: Api): CountObjects {
     } catch {
       return undefined;
     }
-  };
-}
-
-/** Counts the watches that stand, besides measuring them. */
-export function countingWatches(requests: RequestMetrics, watches: WatchCounts): RequestMetrics {
-  return {
-    ...requests,
-    longRunning(exchange, info) {
-      const over = requests.longRunning(exchange, info);
-      if (info.verb !== 'watch') return over;
-      const forget = watches.began(info);
-      return () => {
-        over();
-        forget();
-      };
-    },
   };
 }
 

@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import type { FlowInfo } from './contract.ts';
+import { infoOf, silentSeries } from './testing.ts';
+import { WatchCounts } from './watch-counts.ts';
+import { createWorkEstimator } from './work-estimate.ts';
+
+const query = (text: string) => ({ query: new URLSearchParams(text) });
+const list = { verb: 'list', name: '' };
+
+function estimateOf(
+  info: Partial<FlowInfo>,
+  given: { stored?: number; watches?: WatchCounts; seatsMax?: number } = {},
+) {
+  const estimate = createWorkEstimator({
+    watches: given.watches ?? new WatchCounts(),
+    countObjects: () => given.stored,
+  });
+  return estimate(infoOf(info), silentSeries, given.seatsMax);
+}
+
+describe('OPS-3: what a request takes', () => {
+  test.each<[string, Partial<FlowInfo>, { stored?: number; seatsMax?: number }, number]>([
+    ['a get', {}, { stored: 5000 }, 1],
+    ['no resource', { isResourceRequest: false, verb: 'list' }, { stored: 5000 }, 1],
+    ['a short list', list, { stored: 99 }, 1],
+    ['a list by its objects', list, { stored: 301 }, 4],
+    ['a long list', list, { stored: 5000 }, 10],
+    ['a list of few seats', list, { stored: 5000, seatsMax: 3 }, 3],
+    ['a list of one name', { verb: 'list', name: 'a' }, { stored: 5000 }, 1],
+    ['a list of nothing known', list, {}, 1],
+    ['a page', { ...list, ...query('limit=50') }, { stored: 5000 }, 1],
+    ['a large page', { ...list, ...query('limit=150') }, { stored: 5000 }, 3],
+    ['a page that selects', { ...list, ...query('limit=50&labelSelector=a') }, { stored: 300 }, 4],
+    ['a page of any age', { ...list, ...query('limit=50&resourceVersion=0') }, { stored: 500 }, 5],
+    ['a page that goes on', { ...list, ...query('limit=50&continue=x') }, { stored: 5000 }, 1],
+    [
+      'a list of an exact age',
+      { ...list, ...query('resourceVersion=5&resourceVersionMatch=Exact') },
+      { stored: 300 },
+      6,
+    ],
+    ['a watch with what there is', { verb: 'watch', name: '' }, { stored: 500 }, 5],
+    [
+      'a watch from then on',
+      { verb: 'watch', name: '', ...query('resourceVersion=7') },
+      { stored: 500 },
+      1,
+    ],
+    [
+      'a watch that asks for what there is',
+      { verb: 'watch', name: '', ...query('resourceVersion=7&sendInitialEvents=true') },
+      { stored: 500 },
+      5,
+    ],
+  ])('OPS-3: %s', (_, info, given, wanted) => {
+    expect(estimateOf(info, given)).toEqual({ initialSeats: wanted, finalSeats: 0, lingerMs: 0 });
+  });
+
+  test('OPS-3: a write pays for the watches that see it', () => {
+    const watches = new WatchCounts();
+    const ends = Array.from({ length: 45 }, () =>
+      watches.began(infoOf({ verb: 'watch', name: '', namespace: '' })),
+    );
+    const write = { verb: 'update' };
+    expect(estimateOf(write, { watches })).toEqual({
+      initialSeats: 1,
+      finalSeats: 5,
+      lingerMs: 5,
+    });
+    // As much work of fewer seats for longer.
+    expect(estimateOf(write, { watches, seatsMax: 2 })).toEqual({
+      initialSeats: 1,
+      finalSeats: 2,
+      lingerMs: 12.5,
+    });
+    const token = { verb: 'create', resource: 'serviceaccounts', subresource: 'token' };
+    expect(estimateOf(token, { watches })).toMatchObject({ finalSeats: 0 });
+    expect(estimateOf({ verb: 'get' }, { watches })).toMatchObject({ finalSeats: 0 });
+    for (const end of ends.slice(9)) end();
+    expect(estimateOf(write, { watches })).toMatchObject({ finalSeats: 0 });
+  });
+
+  test('OPS-3: watches are counted by what they are of, and once at their end', () => {
+    const watches = new WatchCounts();
+    const watch = (more: Partial<FlowInfo>) => watches.began(infoOf({ verb: 'watch', ...more }));
+    watch({ namespace: '', name: '' });
+    watch({ namespace: 'n', name: '' });
+    const end = watch({ namespace: 'n', name: 'a' });
+    watch({ namespace: 'm', name: 'a' });
+    watch({ resource: 'secrets', namespace: '', name: '' });
+    watch({ group: 'apps', namespace: '', name: '' });
+    expect(watches.interestedIn(infoOf())).toBe(3);
+    expect(watches.interestedIn(infoOf({ name: '' }))).toBe(2);
+    end();
+    end();
+    expect(watches.interestedIn(infoOf())).toBe(2);
+    expect(watches.interestedIn(infoOf({ resource: 'none' }))).toBe(0);
+    const pods = { resource: 'pods', namespace: '', name: '' };
+    watch({ ...pods, ...query('fieldSelector=spec.nodeName%3Dn1') });
+    watch({ ...pods, ...query('fieldSelector=spec.nodeName%3D') });
+    watch({ ...pods, ...query('fieldSelector=status.phase%3DRunning') });
+    expect(watches.interestedIn(infoOf({ resource: 'pods' }))).toBe(2);
+  });
+});

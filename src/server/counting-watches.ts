@@ -1,0 +1,18 @@
+import type { RequestMetrics } from '../endpoints/request-metrics.ts';
+import type { WatchCounts } from '../flowcontrol/watch-counts.ts';
+
+/** Counts the watches that stand, besides measuring them. */
+export function countingWatches(requests: RequestMetrics, watches: WatchCounts): RequestMetrics {
+  return {
+    ...requests,
+    longRunning(exchange, info) {
+      const over = requests.longRunning(exchange, info);
+      if (info.verb !== 'watch') return over;
+      const forget = watches.began(info);
+      return () => {
+        over();
+        forget();
+      };
+    },
+  };
+}
