@@ -15,7 +15,7 @@ import type { ApiObject } from '../meta/types.ts';
 import { aggregatedDiscovery } from '../views/discovery.ts';
 import { type ApiRegistration, isRemote, type RemoteApi, registrationOf } from './api-service.ts';
 import { Availability, type AvailabilityOptions, type FindPlace } from './availability.ts';
-import { DiscoveryFollower } from './discovery-follower.ts';
+import { type AskServer, DiscoveryFollower } from './discovery-follower.ts';
 import { type DocumentQuery, fetchDocument } from './fetch-document.ts';
 import {
   type DiscoverySource,
@@ -23,6 +23,7 @@ import {
   mergedGroup,
   mergedGroupList,
 } from './merged-discovery.ts';
+import { MergedOpenApi } from './merged-openapi.ts';
 import { answerText } from './plain-answer.ts';
 import { Relay, type RelaySettings } from './relay.ts';
 import type { ClientCertificate, Transport } from './transport.ts';
@@ -50,6 +51,7 @@ export class Aggregation implements AggregationPort {
   readonly #options: AggregationOptions;
   readonly #transports: Transports;
   readonly #discovery: DiscoveryFollower;
+  readonly #openApi: MergedOpenApi;
   readonly #availability: Availability;
   readonly #stopped = new AbortController();
   #objects: ReadonlyMap<string, ApiObject> = new Map();
@@ -63,17 +65,14 @@ export class Aggregation implements AggregationPort {
     this.#options = options;
     const { dialect, clock, logger, find } = options;
     this.#transports = createTransports(options);
-    this.#discovery = new DiscoveryFollower({
-      dialect,
-      clock,
-      logger,
-      ask: async (api, query) => {
-        const place = await find(api.remote.service);
-        const transport = this.#transports.of(api.remote);
-        if (transport.fault !== undefined) throw new Error(transport.fault);
-        return this.#fetch(transport, { ...query, place });
-      },
-    });
+    const ask: AskServer = async (api, query) => {
+      const place = await find(api.remote.service);
+      const transport = this.#transports.of(api.remote);
+      if (transport.fault !== undefined) throw new Error(transport.fault);
+      return this.#fetch(transport, { ...query, place });
+    };
+    this.#discovery = new DiscoveryFollower({ dialect, clock, logger, ask });
+    this.#openApi = new MergedOpenApi({ clock, logger, ask });
     this.#availability = new Availability({
       ...options,
       read: (name) => this.#objects.get(name),
@@ -94,6 +93,7 @@ export class Aggregation implements AggregationPort {
     this.#remotes = new Map(remotes.map((one) => [`${one.group}/${one.version}`, one]));
     this.#transports.keepOnly(remotes.map(({ remote }) => remote));
     this.#discovery.update(remotes);
+    this.#openApi.update(remotes);
     this.#documents = undefined;
     for (const [name, object] of objects) {
       if (before.get(name) !== object) this.#availability.look(name);
@@ -115,10 +115,15 @@ export class Aggregation implements AggregationPort {
   }
 
   async serve(admitted: Admitted): Promise<boolean> {
-    const api = this.#remoteAt(admitted.info.path);
-    if (api === undefined) return this.#serveDiscovery(admitted);
-    await this.#pass(admitted, api);
-    return true;
+    const { path, verb } = admitted.info;
+    const api = this.#remoteAt(path);
+    if (api !== undefined) {
+      await this.#pass(admitted, api);
+      return true;
+    }
+    if (verb !== 'get' && verb !== 'head') return false;
+    if (path.startsWith('/apis')) return this.#serveDiscovery(admitted);
+    return path.startsWith('/openapi/') && this.#serveOpenApi(admitted);
   }
 
   async close(): Promise<void> {
@@ -179,9 +184,7 @@ export class Aggregation implements AggregationPort {
 
   async #serveDiscovery(admitted: Admitted): Promise<boolean> {
     const { info, exchange, context } = admitted;
-    const isRead = info.verb === 'get' || info.verb === 'head';
     const path = info.path.replace(/\/$/, '');
-    if (!isRead || !path.startsWith('/apis')) return false;
     if (path !== '/apis') {
       const [group = '', ...rest] = path.slice('/apis/'.length).split('/');
       if (rest.length > 0 || !path.startsWith('/apis/')) return false;
@@ -197,6 +200,18 @@ export class Aggregation implements AggregationPort {
     }
     await this.#discovery.firstLook();
     sendAggregated(admitted, { form, document: this.#aggregated(form.version) });
+    return true;
+  }
+
+  async #serveOpenApi(admitted: Admitted): Promise<boolean> {
+    const path = admitted.info.path.replace(/\/$/, '');
+    if (path === '/openapi/v2') return this.#openApi.answerWhole(admitted);
+    if (path === '/openapi/v3') return this.#openApi.answerIndex(admitted);
+    const [root, group, version, ...rest] = path.slice('/openapi/v3/'.length).split('/');
+    const api = this.#remotes.get(`${group}/${version}`);
+    const isOne = path.startsWith('/openapi/v3/') && root === 'apis' && rest.length === 0;
+    if (!isOne || api === undefined || !(await this.#openApi.has(api))) return false;
+    await this.#pass(admitted, api);
     return true;
   }
 

@@ -39,6 +39,11 @@ export class HeldDocument {
     this.madeMs = madeMs;
   }
 
+  /** Its JSON. */
+  get json(): Buffer {
+    return this.#json;
+  }
+
   /** The bytes in an encoding, compressed when the client takes that and they are many. */
   async body(type: OpenApiMediaType, gzips: boolean): Promise<{ body: Buffer; encoding?: 'gzip' }> {
     const plain = type === 'application/json' ? this.#json : this.#asProtobuf();

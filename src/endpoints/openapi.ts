@@ -22,12 +22,13 @@ export function openApiEndpoint(admitted: Admitted): MaybePromise<boolean> {
   if (!isIndex && !isWhole && !path.startsWith('/openapi/v3/')) return false;
   if (verb !== 'get' && verb !== 'head') throw methodNotAllowedOnPath();
   const documents = documentsOf(admitted.context);
-  if (isIndex) return documents.index().then((document) => answer(admitted, { document }));
-  if (isWhole) return answer(admitted, { document: documents.whole(), types: wholeTypes });
+  if (isIndex) return documents.index().then((document) => answerDocument(admitted, { document }));
+  if (isWhole) return answerDocument(admitted, { document: documents.whole(), types: wholeTypes });
   return answerPart(admitted, documents, path.slice('/openapi/v3/'.length));
 }
 
-function documentsOf(context: EndpointContext): OpenApiDocuments {
+/** This server's own documents. */
+export function documentsOf(context: EndpointContext): OpenApiDocuments {
   const known = held.get(context);
   if (known !== undefined) return known;
   const { version, dialect, catalogue } = context;
@@ -59,7 +60,7 @@ function answerPart(
   const document = documents.part(name);
   if (document === undefined) throw noSuchPath();
   const hash = admitted.info.query.get('hash') ?? '';
-  if (hash === '') return answer(admitted, { document, types: partTypes });
+  if (hash === '') return answerDocument(admitted, { document, types: partTypes });
   if (hash !== document.digest) {
     const location = documentUrl(name, document.digest);
     const headers = { ...admitted.baseHeaders, vary: 'Accept', location };
@@ -67,7 +68,7 @@ function answerPart(
     return true;
   }
   const headers = lasting(admitted.context);
-  return answer(admitted, { document, types: partTypes, headers });
+  return answerDocument(admitted, { document, types: partTypes, headers });
 }
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;
@@ -77,7 +78,8 @@ function lasting(context: EndpointContext): Record<string, string> {
   return { 'cache-control': 'public, immutable', expires };
 }
 
-interface ServedType extends EncodingDescriptor {
+/** A type that documents come in. */
+export interface ServedType extends EncodingDescriptor {
   /** What the answer calls it: of two names for one form, the newer. */
   readonly answersAs: OpenApiMediaType;
 }
@@ -98,7 +100,8 @@ function typesOf(form: 'v2' | 'v3'): readonly ServedType[] {
   return [json, served(protobuf, protobuf), served(`${stem}@v1.0+protobuf`, protobuf)];
 }
 
-const wholeTypes = typesOf('v2');
+/** The types of `/openapi/v2`. */
+export const wholeTypes = typesOf('v2');
 const partTypes = typesOf('v3');
 
 /** The first wanted type that is served. */
@@ -111,7 +114,8 @@ function chosenType(header: string | undefined, types: readonly ServedType[]): S
   throw notAcceptable(types.map((one) => one.mediaType));
 }
 
-async function answer(
+/** Answers with a document in a type that the client takes, or 304. Throws 406. */
+export async function answerDocument(
   admitted: Admitted,
   options: {
     document: HeldDocument;

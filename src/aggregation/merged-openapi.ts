@@ -1,0 +1,87 @@
+import type { Clock } from '../base/clock.ts';
+import { isObject, type JsonObject, setMember } from '../base/json.ts';
+import type { Logger } from '../base/log.ts';
+import { decodeJson, jsonText } from '../codec/json.ts';
+import type { Admitted } from '../endpoints/call.ts';
+import { answerDocument, documentsOf, wholeTypes } from '../endpoints/openapi.ts';
+import { HeldDocument } from '../endpoints/openapi-documents.ts';
+import { StatusError } from '../meta/status.ts';
+import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
+import { openApiV3Shapes } from '../views/openapi-v3-proto.ts';
+import type { RemoteApi } from './api-service.ts';
+import type { AskServer } from './discovery-follower.ts';
+import { mergeOpenApi } from './openapi-merge.ts';
+import { documentName, RemoteOpenApi } from './remote-openapi.ts';
+
+/** Answers for the OpenAPI documents in which other servers have a part. */
+export class MergedOpenApi {
+  readonly #remote: RemoteOpenApi;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  #whole: { readonly key: string; readonly document: HeldDocument } | undefined;
+
+  constructor(options: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly ask: AskServer;
+  }) {
+    this.#remote = new RemoteOpenApi(options);
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+  }
+
+  /** The group versions that other servers answer now. */
+  update(apis: readonly RemoteApi[]): void {
+    this.#remote.update(apis);
+    this.#whole = undefined;
+  }
+
+  /** Whether the server tells of a document about the group version. */
+  async has(api: RemoteApi): Promise<boolean> {
+    return (await this.#remote.index()).has(documentName(api));
+  }
+
+  /** Answers `/openapi/v3`. Throws 406. */
+  async answerIndex(admitted: Admitted): Promise<boolean> {
+    const remote = await this.#remote.index();
+    const own = decoded(await documentsOf(admitted.context).index());
+    const paths: JsonObject = { ...(isObject(own['paths']) ? own['paths'] : {}) };
+    for (const [name, serverRelativeURL] of remote) setMember(paths, name, { serverRelativeURL });
+    const names = Object.keys(paths).sort();
+    const sorted = Object.fromEntries(names.map((name) => [name, paths[name]]));
+    return answerDocument(admitted, {
+      document: this.#hold(jsonText({ ...own, paths: sorted }), openApiV3Shapes),
+    });
+  }
+
+  /** Answers `/openapi/v2`; false: others have nothing to say there. Throws 406. */
+  async answerWhole(admitted: Admitted): Promise<boolean> {
+    const { key, parts } = await this.#remote.parts();
+    if (parts.length === 0) return false;
+    const own = documentsOf(admitted.context).whole();
+    const whole = `${own.digest}\n${key}`;
+    if (this.#whole?.key !== whole) {
+      const text = jsonText(mergeOpenApi(decoded(own), parts));
+      this.#whole = { key: whole, document: this.#hold(text, openApiV2Shapes) };
+    }
+    const { document } = this.#whole;
+    try {
+      return await answerDocument(admitted, { document, types: wholeTypes });
+    } catch (error) {
+      if (error instanceof StatusError) throw error;
+      // What another server has said cannot be told in the client's encoding.
+      this.#logger.warn('the OpenAPI of other servers is left out', { error: String(error) });
+      return false;
+    }
+  }
+
+  #hold(text: string, shapes: typeof openApiV2Shapes): HeldDocument {
+    return new HeldDocument(text, { madeMs: this.#clock.now(), shapes });
+  }
+}
+
+function decoded(document: HeldDocument): JsonObject {
+  const { value } = decodeJson(document.json);
+  if (!isObject(value)) throw new Error('an OpenAPI document is an object');
+  return value;
+}
