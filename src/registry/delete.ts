@@ -8,6 +8,7 @@ import { makeEntry } from '../watchcache/entry.ts';
 import type { Deleted, DeleteRequestOptions, Target, WriteContext } from './contract.ts';
 import { strategyContextOf } from './create.ts';
 import { isFinalized, removeFinalized } from './finalize.ts';
+import { attemptOnGuess, guessOf } from './guess.ts';
 import {
   decodeEntry,
   encodeStored,
@@ -34,13 +35,16 @@ export interface DeleteRequest {
 export async function deleteObject(registry: Registry, request: DeleteRequest): Promise<Deleted> {
   const { target, context } = request;
   warnOfPropagation(request);
+  const { def } = target;
   const key = objectKey(target.namespace, target.name);
-  let current = await registry.caches.of(target.def).get(key, undefined);
+  let guess = guessOf(registry, { def, key, context });
+  let current = guess ?? (await registry.caches.of(def).get(key, undefined));
   for (let attempt = 1; attempt <= attemptsMax && !context.expired(); attempt += 1) {
-    if (current === undefined) throw notFound(groupResourceOf(target.def), target.name);
-    const outcome = await attemptDelete(registry, { request, current, attempt });
+    if (current === undefined) throw notFound(groupResourceOf(def), target.name);
+    const outcome = await attemptAny(registry, { request, current, guess, attempt });
     if ('deleted' in outcome) return outcome.deleted;
     current = outcome.current;
+    guess = undefined;
   }
   throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
 }
@@ -53,6 +57,31 @@ function warnOfPropagation({ target, context, options }: DeleteRequest): void {
 }
 
 type Outcome = { readonly deleted: Deleted } | { readonly current: Entry | undefined };
+
+function attemptAny(
+  registry: Registry,
+  options: {
+    readonly request: DeleteRequest;
+    readonly current: Entry;
+    /** The current entry, if it is only a guess. */
+    readonly guess: Entry | undefined;
+    readonly attempt: number;
+  },
+): Promise<Outcome> {
+  const { request, current, guess, attempt } = options;
+  const remove = () => attemptDelete(registry, { request, current, attempt });
+  if (guess === undefined) return remove();
+  const { def } = request.target;
+  return attemptOnGuess<Outcome>(
+    registry,
+    { def, key: guess.key, entry: guess },
+    {
+      attempt: remove,
+      isSure: (outcome) =>
+        !('deleted' in outcome) || outcome.deleted.removed || outcome.deleted.entry !== guess,
+    },
+  );
+}
 
 async function attemptDelete(
   registry: Registry,

@@ -16,6 +16,8 @@ export interface Registry {
   readonly admission: AdmissionPort;
   readonly caches: CachePool;
   readonly decoded: DecodedObjects;
+  /** `shared`: others write to the store too, so what a cache has may not be the newest. */
+  readonly sharing?: 'shared' | 'own';
   /**
    * Whether the value of a store's key should be written anew although nothing changes in it: its
    * encryption key is not the newest (STORE-3). Absent where nothing is encrypted.

@@ -8,6 +8,7 @@ import { settling } from './allocation.ts';
 import type { Target, Transform, WriteContext, Written } from './contract.ts';
 import { insertObject, strategyContextOf } from './create.ts';
 import { isFinalized, removeFinalized } from './finalize.ts';
+import { attemptOnGuess, guessOf } from './guess.ts';
 import {
   decodeEntry,
   encodeStored,
@@ -66,16 +67,37 @@ export async function updateObject(registry: Registry, request: UpdateRequest): 
   const { target, context } = request;
   const { def } = target;
   const key = objectKey(target.namespace, target.name);
-  let current = await registry.caches.of(def).get(key, undefined);
+  let guess = guessOf(registry, { def, key, context });
+  let current = guess ?? (await registry.caches.of(def).get(key, undefined));
   for (let attempt = 1; attempt <= attemptsMax && !context.expired(); attempt += 1) {
-    const outcome =
-      current === undefined
-        ? await attemptCreate(registry, request, attempt)
-        : await attemptUpdate(registry, { request, current, attempt });
+    const outcome = await attemptAny(registry, { request, current, guess, attempt });
+    guess = undefined;
     if (outcome.written !== undefined) return outcome.written;
     current = outcome.current;
   }
   throw conflict(groupResourceOf(def), target.name, modifiedMessage);
+}
+
+function attemptAny(
+  registry: Registry,
+  options: {
+    readonly request: UpdateRequest;
+    readonly current: Entry | undefined;
+    /** The current entry, if it is only a guess. */
+    readonly guess: Entry | undefined;
+    readonly attempt: number;
+  },
+): Promise<Outcome> {
+  const { request, current, guess, attempt } = options;
+  if (current === undefined) return attemptCreate(registry, request, attempt);
+  const update = () => attemptUpdate(registry, { request, current, attempt });
+  if (guess === undefined) return update();
+  const { def } = request.target;
+  return attemptOnGuess<Outcome>(
+    registry,
+    { def, key: guess.key, entry: guess },
+    { attempt: update, isSure: ({ written }) => written?.entry !== guess },
+  );
 }
 
 type Outcome =

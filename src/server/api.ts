@@ -236,6 +236,7 @@ function createRegistry(options: {
     clock,
     caches,
     decoded: createDecodedObjects({ form: config.sharedObjects ?? 'plain' }),
+    sharing: config.store.type === 'etcd' ? 'shared' : 'own',
     isStale: options.isStale,
     fieldManager: createFieldManager({ dialect, logger, snapshot: catalogue.snapshot }),
     admission: createAdmission({
