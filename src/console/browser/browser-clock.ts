@@ -1,1 +1,15 @@
-export {};
+import type { Clock } from '../../base/clock.ts';
+
+/** The browser's clock. */
+export const browserClock: Clock = {
+  now: () => performance.timeOrigin + performance.now(),
+  monotonic: () => performance.now(),
+  after(delayMs, task) {
+    const handle = setTimeout(task, delayMs);
+    return { stop: () => clearTimeout(handle) };
+  },
+  every(periodMs, task) {
+    const handle = setInterval(task, periodMs);
+    return { stop: () => clearInterval(handle) };
+  },
+};

@@ -25,7 +25,7 @@ export interface Discovery {
 }
 
 /** How often the server is asked whether its kinds are others now; mostly it answers 304. */
-const periodMs = 15_000;
+const periodMs = 5_000;
 const documentType = `application/json;g=${acceptedDiscoveryGroups[0]};v=v2;as=APIGroupDiscoveryList`;
 
 interface Part {

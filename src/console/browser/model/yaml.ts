@@ -105,6 +105,32 @@ export function lineOfField(text: string, path: string): number | undefined {
   return offset === undefined ? undefined : lines.linePos(offset).line;
 }
 
+/**
+ * The names that lead to the field at a place of the text, counted in characters from 0, list items
+ * left out: what is explained there. As far as the text can be read.
+ */
+export function fieldAt(text: string, offset: number): string[] {
+  const { document } = parse(text);
+  const names: string[] = [];
+  let node = document.contents as Node | null;
+  // The tree has an end; a text of ten thousand brackets is not worth waiting for.
+  for (let depth = 0; depth < 250; depth += 1) {
+    if (isSeq(node)) {
+      node = (node.items as (Node | null)[]).findLast((item) => startOf(item) <= offset) ?? null;
+    } else if (isMap(node)) {
+      const pair = node.items.findLast(({ key }) => startOf(key as Node | null) <= offset);
+      if (!isScalar(pair?.key)) return names;
+      names.push(String(pair.key.value));
+      node = pair.value as Node | null;
+    } else return names;
+  }
+  return names;
+}
+
+function startOf(node: Node | null): number {
+  return node?.range?.[0] ?? Number.POSITIVE_INFINITY;
+}
+
 interface Step {
   readonly text: string;
   readonly isBracketed: boolean;
