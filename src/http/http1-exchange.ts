@@ -1,4 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { TakenConnection } from '../base/exchange.ts';
 import type { ResponseHead } from './body-seams.ts';
 import type { PeerConnection } from './connection.ts';
@@ -24,13 +25,15 @@ export class Http1Exchange extends ExchangeBase {
     waitsForContinue: boolean;
     connection: PeerConnection;
     core: ExchangeHost;
+    /** Where node does not read the body: who does. */
+    body?: Readable;
     /** Given where the client asks for another protocol: gives the connection away. */
     release?: () => TakenConnection;
   }) {
     super(options);
     this.#request = options.request;
     this.#response = options.response;
-    this.source = new NodeBodySource(options.request);
+    this.source = new NodeBodySource(options.body ?? options.request);
     this.sink = new NodeBodySink(options.response);
     this.#waitsForContinue = options.waitsForContinue;
     this.#release = options.release;

@@ -231,11 +231,10 @@ function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void }
       socket.end(`HTTP/1.1 411 Length Required\r\n${emptyAndLast}`);
       return;
     }
-    const { response, release } = made;
+    const { response } = made;
     const connection = connectionOf(request.socket);
-    const waitsForContinue = false;
-    const about = { request, response, waitsForContinue, connection, core, release };
-    const exchange = new Http1Exchange(about);
+    const about = { request, waitsForContinue: false, connection, core };
+    const exchange = new Http1Exchange({ ...about, ...made });
     const over = () => core.end(exchange);
     request.on('error', ignore);
     response.on('error', ignore);

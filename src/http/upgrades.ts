@@ -1,11 +1,12 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { TakenConnection } from '../base/exchange.ts';
 
 /** A request that node has given away together with its connection. */
 export interface Upgrading {
-  readonly request: IncomingMessage;
+  /** The request's body, which node no longer reads. */
+  readonly body: Readable;
   /** Answers as if the client had not asked for another protocol; the connection ends with it. */
   readonly response: ServerResponse;
   /** Gives up on answering, for who goes on in another protocol. */
@@ -27,7 +28,7 @@ export function upgrading(options: {
   const socket = options.socket as TLSSocket;
   if (request.headers['transfer-encoding'] !== undefined) return undefined;
   const bodyBytes = Number(request.headers['content-length'] ?? 0);
-  const stopFeeding = bodyBytes > 0 ? feed(request, { socket, head, bodyBytes }) : end(request);
+  const { body, stop } = bodyOf({ socket, head, bodyBytes });
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
@@ -35,14 +36,16 @@ export function upgrading(options: {
   const onDrain = () => void response.emit('drain');
   socket.on('drain', onDrain);
   response.on('finish', () => {
+    stop();
     response.detachSocket(socket);
+    socket.resume();
     socket.destroySoon();
   });
   return {
-    request,
+    body,
     response,
     release() {
-      stopFeeding();
+      stop();
       socket.off('drain', onDrain);
       response.detachSocket(socket);
       return { socket, head: bodyBytes > 0 ? Buffer.alloc(0) : head };
@@ -50,34 +53,29 @@ export function upgrading(options: {
   };
 }
 
-function end(request: IncomingMessage): () => void {
-  request.complete = true;
-  request.push(null);
-  return () => {};
-}
-
-/** Gives the request the bytes of its body, which node no longer takes from the connection. */
-function feed(
-  request: IncomingMessage,
-  from: { readonly socket: TLSSocket; readonly head: Buffer; readonly bodyBytes: number },
-): () => void {
+/** The bytes of a body, taken from the connection as they are wanted. */
+function bodyOf(from: {
+  readonly socket: TLSSocket;
+  readonly head: Buffer;
+  readonly bodyBytes: number;
+}): { readonly body: Readable; stop(): void } {
   const { socket } = from;
   let left = from.bodyBytes;
-  const stop = () => {
-    socket.off('data', take);
-  };
+  const body = new Readable({
+    read() {
+      if (left > 0) socket.resume();
+    },
+  });
   const take = (bytes: Buffer) => {
     const piece = bytes.subarray(0, left);
     left -= piece.length;
-    if (piece.length > 0 && !request.push(piece)) socket.pause();
+    if (piece.length > 0 && !body.push(piece)) socket.pause();
     if (left > 0) return;
     stop();
-    end(request);
+    body.push(null);
   };
-  request._read = () => {
-    if (left > 0) socket.resume();
-  };
-  socket.on('data', take);
+  const stop = () => void socket.off('data', take);
+  if (left > 0) socket.on('data', take);
   take(from.head);
-  return stop;
+  return { body, stop };
 }
