@@ -18,6 +18,8 @@ export interface AggregationHost {
   readonly slot: AggregationSlot;
   /** Begins to follow the APIServices; resolves when those that are there are known. */
   start(): Promise<void>;
+  /** Tells others whom this server trusts, once there is a place for that; none: nothing is told. */
+  publishTrust(namespaces: Promise<void>): Promise<void>;
   /** Calls back once, when others first have a part in this server's API. */
   whenActive(callback: () => void): void;
   close(): Promise<void>;
@@ -61,6 +63,7 @@ class Host implements AggregationHost {
   #active: AggregationPort | undefined;
   #whenActive: () => void = () => {};
   #isClosed = false;
+  #trust: { close(): Promise<void> } | undefined;
 
   constructor(sources: AggregationSources) {
     this.#sources = sources;
@@ -89,6 +92,17 @@ class Host implements AggregationHost {
     await this.#tell();
   }
 
+  async publishTrust(namespaces: Promise<void>): Promise<void> {
+    const { clientCaFile, requestHeader } = this.#sources.config.authentication;
+    if (clientCaFile === undefined && requestHeader === undefined) return;
+    const { publishTrust } = await import('./published-trust.ts');
+    await namespaces;
+    if (this.#isClosed) return;
+    const published = publishTrust(this.#sources);
+    this.#trust = published;
+    await published.settled;
+  }
+
   whenActive(callback: () => void): void {
     this.#whenActive = callback;
     if (this.#active !== undefined) callback();
@@ -103,6 +117,7 @@ class Host implements AggregationHost {
     this.#active = undefined;
     for (const one of this.#closers.splice(0)) one.close();
     this.#sources.certificate?.close();
+    await this.#trust?.close();
     await this.#loading?.catch(() => {});
     await this.#loaded?.close();
   }

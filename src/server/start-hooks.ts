@@ -51,6 +51,10 @@ export function runStartHooks(options: {
       () => createSystemPriorities({ registry, snapshot: snapshot(), dialect }),
     ],
     ['apiservice-registration-controller', () => api.aggregation.start()],
+    [
+      'start-cluster-authentication-info-controller',
+      () => api.aggregation.publishTrust(namespaces()),
+    ],
     ['rbac/bootstrap-roles', () => api.createDefaultRoles(namespaces())],
   ];
   const pending = hooks.map(([name, run]) => hook(health, name, run));

@@ -1,0 +1,39 @@
+import { startAuthenticationTrust } from '../controllers/authentication-trust.ts';
+import { createInside } from '../controllers/inside.ts';
+import { defaultGates } from './feature-gates.ts';
+import type { AggregationSources } from './open-aggregation.ts';
+import { readConfigurationFile } from './reloaded-file.ts';
+
+/** Tells other servers of the API whom this one trusts, by a ConfigMap of the system namespace. */
+export function publishTrust(
+  sources: AggregationSources,
+): ReturnType<typeof startAuthenticationTrust> {
+  const { config, dialect, catalogue, registry } = sources;
+  const { clientCaFile, requestHeader } = config.authentication;
+  const configMaps = catalogue.snapshot().builtin('', 'configmaps');
+  if (configMaps === undefined) throw new Error('the catalogue has no configmaps');
+  const tellsUids = (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID');
+  return startAuthenticationTrust({
+    trust: {
+      clientCaPem: clientCaFile === undefined ? undefined : readConfigurationFile(clientCaFile),
+      requestHeader:
+        requestHeader === undefined
+          ? undefined
+          : {
+              ...requestHeader,
+              clientCaPem: readConfigurationFile(requestHeader.clientCaFile),
+              uidHeaders: tellsUids ? (requestHeader.uidHeaders ?? []) : undefined,
+            },
+    },
+    configMaps,
+    namespace: dialect.systemNamespace('system'),
+    caches: registry.caches,
+    inside: createInside({
+      registry,
+      controller: 'cluster-authentication-trust-controller',
+      groups: ['system:masters'],
+    }),
+    clock: config.clock,
+    logger: config.logger,
+  });
+}
