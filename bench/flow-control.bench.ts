@@ -25,7 +25,7 @@ const fair = new FairFlowControl({
   },
   countObjects: () => 100,
   watches: new WatchCounts(),
-  observer: createFlowMetrics(createMetricRegistry({ release: '1.32', hidden: 'hidden' })),
+  seriesOf: createFlowMetrics(createMetricRegistry({ release: '1.32', hidden: 'hidden' })).seriesOf,
 });
 const plain = limitInFlight({ readOnlyMax: 400, mutatingMax: 200 });
 

@@ -55,8 +55,12 @@ export async function startFlowConfiguration(options: {
     const at = { def: defs.schemas, namespace: '', name, subresource: 'status' };
     await inside.change(at, (current) => withCondition(current, condition, clock.now()));
   };
-  const run = async (key: string): Promise<void> => (key === everything ? digest() : tell(key));
-  const queue = createWorkQueue({ name: 'flow-control', clock, logger, run, workers: 32 });
+  const run = async (key: string): Promise<void> => {
+    // One write is followed by others, and requests should come between.
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    return key === everything ? digest() : tell(key);
+  };
+  const queue = createWorkQueue({ name: 'flow-control', clock, logger, run, workers: 4 });
   const hold = (into: Map<string, ApiObject>) => (name: string, entry: Entry | undefined) => {
     if (entry === undefined) into.delete(name);
     else into.set(name, decodeEntry(entry));

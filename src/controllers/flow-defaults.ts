@@ -23,8 +23,8 @@ export interface FlowDefs {
   readonly schemas: ResourceDef;
 }
 
-/** All of them at once, so that the store groups their commits. */
-const workers = 32;
+/** So many at once that the store groups their commits, and so few that requests come between. */
+const workers = 4;
 
 /**
  * Keeps the default FlowSchemas and PriorityLevelConfigurations (OPS-3): missing ones are made,
@@ -45,6 +45,7 @@ export async function startFlowDefaults(options: {
   const wanted = wantedObjects(defs, defaultFlowObjects(dialect));
   const budget = new WriteBudget(clock);
   const run = async (key: string): Promise<void> => {
+    await new Promise<void>((resolve) => setImmediate(resolve));
     const [def, name] = placeOf(defs, key);
     const at = { def, namespace: '', name };
     const entry = await caches.of(def).get(name, undefined);

@@ -7,7 +7,7 @@ import type { FlowInfo, Place } from './contract.ts';
 import { FairFlowControl } from './fair-flow-control.ts';
 import { createFlowMetrics } from './flow-metrics.ts';
 import { readLevel, readSchema } from './settings.ts';
-import { infoOf, requestOf, userOf } from './testing.ts';
+import { infoOf, requestOf, silentSeries, userOf } from './testing.ts';
 import { WatchCounts } from './watch-counts.ts';
 
 const objects = defaultFlowObjects(dialectOf('svc'));
@@ -26,7 +26,7 @@ function fairOf(seatsTotal: number) {
     defaults,
     countObjects: () => undefined,
     watches: new WatchCounts(),
-    observer: createFlowMetrics(registry),
+    seriesOf: createFlowMetrics(registry).seriesOf,
   });
   const currentOf = (level: string) => fair.levels.of(level)?.current ?? Number.NaN;
   return { clock, fair, currentOf, registry };
@@ -170,7 +170,7 @@ describe('OPS-3: seats follow shares and demand', () => {
       defaults,
       countObjects: () => undefined,
       watches: new WatchCounts(),
-      observer: createFlowMetrics(createMetricRegistry({ release: '1.32', hidden: 'hidden' })),
+      seriesOf: () => silentSeries,
     });
     expect(timers).toBe(0);
     const place = fair.enter(requestOf(userOf('alice', [known])));

@@ -14,7 +14,6 @@ import {
   type Place,
 } from './contract.ts';
 import type { FlowSeries } from './flow-series.ts';
-import type { LevelNumbers } from './priority-level.ts';
 import { adjustmentPeriodMs, PriorityLevels } from './priority-levels.ts';
 import { QueueSet } from './queue-set.ts';
 import { RetryAfter } from './retry-after.ts';
@@ -29,11 +28,8 @@ export interface FlowSettings {
   readonly schemas: readonly SchemaSettings[];
 }
 
-/** Where the numbers go. */
-export interface FlowObserver {
-  series(level: string, schema: string): FlowSeries;
-  limitsSet(levels: readonly LevelNumbers[], fairPart: number): void;
-}
+/** What is counted of a schema's requests at a level. */
+export type SeriesOf = (level: string, schema: string) => FlowSeries;
 
 const waitLimitMaxMs = 60_000;
 /** What part of its time a request may spend waiting. */
@@ -48,7 +44,7 @@ const catchAll = 'catch-all';
 export class FairFlowControl implements FlowControl {
   readonly #clock: Clock;
   readonly #defaults: FlowSettings;
-  readonly #observer: FlowObserver;
+  readonly #seriesOf: SeriesOf;
   readonly #retryAfter: RetryAfter;
   readonly #estimate: ReturnType<typeof createWorkEstimator>;
   readonly levels: PriorityLevels;
@@ -65,12 +61,12 @@ export class FairFlowControl implements FlowControl {
     readonly countObjects: CountObjects;
     /** The watches that stand. */
     readonly watches: WatchCounts;
-    readonly observer: FlowObserver;
+    readonly seriesOf: SeriesOf;
   }) {
-    const { clock, observer, countObjects, watches } = options;
+    const { clock, countObjects, watches } = options;
     this.#clock = clock;
     this.#defaults = options.defaults;
-    this.#observer = observer;
+    this.#seriesOf = options.seriesOf;
     this.#retryAfter = new RetryAfter(clock);
     this.#estimate = createWorkEstimator({ watches, countObjects });
     this.#adjustedMs = clock.monotonic();
@@ -124,7 +120,6 @@ export class FairFlowControl implements FlowControl {
     const levels = withDefaults(stored.levels, this.#defaults.levels);
     this.levels.configure(levels);
     this.#retryAfter.keep(new Set(levels.map(({ name }) => name)));
-    this.#tellLimits();
     const known = withDefaults(stored.schemas, this.#defaults.schemas);
     const schemas = [...known].sort(byPrecedence).flatMap((settings) => {
       const level = this.levels.of(settings.level);
@@ -133,7 +128,7 @@ export class FairFlowControl implements FlowControl {
     return new Classifier({
       schemas,
       catchAll,
-      series: (level, schema) => this.#observer.series(level.name, schema),
+      series: (level, schema) => this.#seriesOf(level.name, schema),
     });
   }
 
@@ -150,12 +145,6 @@ export class FairFlowControl implements FlowControl {
   #adjust(): void {
     this.#adjustedMs = this.#clock.monotonic();
     this.levels.adjust();
-    this.#tellLimits();
-  }
-
-  #tellLimits(): void {
-    const numbers = Array.from(this.levels.all(), (level) => level.numbers);
-    this.#observer.limitsSet(numbers, this.levels.fairPart);
   }
 }
 

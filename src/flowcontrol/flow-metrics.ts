@@ -1,7 +1,7 @@
 import type { Counter, Gauge, Histogram, MetricRegistry, Stability } from '../base/metrics.ts';
-import type { FlowObserver } from './fair-flow-control.ts';
+import type { SeriesOf } from './fair-flow-control.ts';
 import type { FlowSeries, Refusal } from './flow-series.ts';
-import type { LevelNumbers } from './priority-level.ts';
+import type { PriorityLevel } from './priority-level.ts';
 import type { PriorityLevels } from './priority-levels.ts';
 
 const durationBuckets = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30];
@@ -9,35 +9,40 @@ const lengthBuckets = [0, 10, 25, 50, 100, 250, 500, 1000];
 const seatsBuckets = [1, 2, 4, 10];
 const watchBuckets = [0, 1, 10, 100, 1000, 10_000];
 
+/** Schemas come and go; their series stay with the registry, which has a bound of its own. */
+const knownMax = 1000;
+
 type Families = ReturnType<typeof createFamilies>;
 
-/**
- * Counts what flow control does under upstream's names (OPS-1, OPS-3). `look` fills what is looked
- * up when somebody asks.
- */
-export function createFlowMetrics(
-  registry: MetricRegistry,
-): FlowObserver & { look(levels: PriorityLevels): void } {
+/** Counts what flow control does under upstream's names (OPS-1, OPS-3). */
+export interface FlowMetrics {
+  readonly seriesOf: SeriesOf;
+  /** Fills what is looked up only when somebody asks. */
+  look(levels: PriorityLevels): void;
+}
+
+export function createFlowMetrics(registry: MetricRegistry): FlowMetrics {
   const families = createFamilies(registry);
-  const limits = createLimits(registry);
+  const showLimits = limitGauges(registry);
   const known = new Map<string, FlowSeries>();
   return {
-    series(level, schema) {
+    seriesOf(level, schema) {
       const key = `${level}\0${schema}`;
       let series = known.get(key);
       if (series === undefined) {
+        if (known.size >= knownMax) known.clear();
         series = new CountedSeries(families, level, schema);
         known.set(key, series);
       }
       return series;
     },
-    limitsSet: limits.set,
     look(levels) {
       families.progress.clear();
       for (const { name, set } of levels.all()) {
         set.look();
         families.progress.of(name).set(set.progress);
       }
+      showLimits(levels);
     },
   };
 }
@@ -197,14 +202,12 @@ class CountedSeries implements FlowSeries {
 }
 
 /** What levels may have and wanted, as of the last adjustment. */
-function createLimits(registry: MetricRegistry): Pick<FlowObserver, 'limitsSet'> & {
-  set: FlowObserver['limitsSet'];
-} {
+function limitGauges(registry: MetricRegistry): (levels: PriorityLevels) => void {
   const { gauge } = metricMaker(registry);
   const level = ['priority_level'];
   const of = (name: string, help: string, stability: Stability = 'ALPHA') =>
     gauge(name, help, stability, level);
-  const shown: readonly (readonly [ReturnType<typeof of>, (numbers: LevelNumbers) => number])[] = [
+  const shown: readonly (readonly [ReturnType<typeof of>, (level: PriorityLevel) => number])[] = [
     [of('nominal_limit_seats', 'Seats by shares alone.', 'BETA'), ({ nominal }) => nominal],
     [of('lower_limit_seats', 'Seats that are not lent.'), ({ lower }) => lower],
     [of('upper_limit_seats', 'Seats with all that may be borrowed.'), ({ upper }) => upper],
@@ -225,12 +228,11 @@ function createLimits(registry: MetricRegistry): Pick<FlowObserver, 'limitsSet'>
     [of('target_seats', 'Seats a level would be given.'), ({ demand }) => demand.target],
   ];
   const fair = gauge('seat_fair_frac', 'Part of its target that each level gets.', 'ALPHA', []);
-  const set: FlowObserver['limitsSet'] = (levels, fairPart) => {
+  return (levels) => {
     for (const [family, number] of shown) {
       family.clear();
-      for (const one of levels) family.of(one.name).set(number(one));
+      for (const level of levels.all()) family.of(level.name).set(number(level));
     }
-    fair.of().set(fairPart);
+    fair.of().set(levels.fairPart);
   };
-  return { set, limitsSet: set };
 }

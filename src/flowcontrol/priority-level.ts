@@ -11,16 +11,6 @@ export interface DemandStatistics {
   target: number;
 }
 
-/** What is shown of a level when its limits are set. */
-export interface LevelNumbers {
-  readonly name: string;
-  readonly nominal: number;
-  readonly lower: number;
-  readonly upper: number;
-  readonly current: number;
-  readonly demand: Readonly<DemandStatistics>;
-}
-
 /** How slowly demand that has gone is forgotten: by half in five minutes of adjustments. */
 const smoothing = 0.977;
 
@@ -99,10 +89,5 @@ export class PriorityLevel {
   limitTo(seats: number): void {
     this.current = seats;
     this.set.configure(this.settings.response, seats);
-  }
-
-  get numbers(): LevelNumbers {
-    const { name, nominal, lower, upper, current, demand } = this;
-    return { name, nominal, lower, upper, current, demand };
   }
 }

@@ -39,7 +39,7 @@ export function createFlowControl(options: FlowControlOptions): FlowControl | Fa
   if (flowControl?.type === 'max-in-flight' || seatsTotal <= 0) {
     return limitInFlight({ readOnlyMax, mutatingMax });
   }
-  const observer = createFlowMetrics(metrics.registry);
+  const flowMetrics = createFlowMetrics(metrics.registry);
   const fair = new FairFlowControl({
     clock,
     seatsTotal,
@@ -47,9 +47,9 @@ export function createFlowControl(options: FlowControlOptions): FlowControl | Fa
     defaults: defaultSettings(dialect),
     countObjects: objectCounter(api),
     watches: api.watches,
-    observer,
+    seriesOf: flowMetrics.seriesOf,
   });
-  metrics.lookAt(() => observer.look(fair.levels));
+  metrics.lookAt(() => flowMetrics.look(fair.levels));
   const wallMs = (monotonicMs: number) => clock.now() - clock.monotonic() + monotonicMs;
   api.debugPages.push((asked) => dumpLevels(fair.levels, asked, wallMs));
   return fair;
@@ -103,7 +103,9 @@ export function followFlowObjects(
   },
 ): Background {
   const { config, dialect, api, flowControl: fair } = options;
-  const { clock, logger, controllersPauseMs: pauseMs, flowControl: chosen } = config;
+  const { clock, logger, controllersPauseMs, flowControl: chosen } = config;
+  // The controllers go first: as long as nothing is stored, the defaults rule as they are.
+  const pauseMs = controllersPauseMs === undefined ? undefined : controllersPauseMs * 4;
   const isIgnored = chosen?.type === 'priority-and-fairness' && chosen.objects === 'ignored';
   const defs = flowDefs(api.catalogue.snapshot(), dialect);
   if (!(fair instanceof FairFlowControl) || isIgnored || defs === undefined) {
