@@ -44,6 +44,38 @@ describe('several versions', () => {
     expect(mismatch.status).toBe(400);
   });
 
+  test('CODEC-5, CODEC-6: rows and metadata of a version that is not the stored one', async () => {
+    const group = 'rows.example.com';
+    const size = { type: 'string', default: 'small' };
+    const sized = {
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { size } } },
+    };
+    const additionalPrinterColumns = [
+      { name: 'Size', type: 'string', jsonPath: '.spec.size' },
+      { name: 'Writer', type: 'string', jsonPath: '.metadata.managedFields[0].manager' },
+    ];
+    const versions = [
+      versionOf('v1', open, { storage: true }),
+      versionOf('v2', sized, { additionalPrinterColumns }),
+    ];
+    await establish(server, { group, plural: 'rows', kind: 'Row', versions });
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/rows`;
+    const row = { apiVersion: `${group}/v1`, kind: 'Row', metadata: { name: 'a' } };
+    const made = await server.post(`${at('v1')}?fieldManager=me`, { ...row, spec: { other: 1 } });
+    const partial = { accept: 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.svc.io' };
+    const { metadata } = made.body;
+    expect((await server.get(at('v2'), partial)).body.items).toEqual([
+      { kind: 'PartialObjectMetadata', apiVersion: 'meta.svc.io/v1', metadata },
+    ]);
+    for (const path of [at('v2'), `${at('v2')}/a`]) {
+      const { rows } = (await server.get(path, table)).body;
+      expect(rows).toMatchObject([{ cells: ['a', 'small', 'me'], object: { metadata } }]);
+      const whole = (await server.get(`${path}?includeObject=Object`, table)).body;
+      expect(whole.rows[0].object).toEqual((await server.get(`${at('v2')}/a`)).body);
+    }
+  });
+
   test('CRD-4: objects of an earlier storage version are still read', async () => {
     const group = 'moves.example.com';
     const versions = [versionOf('v1', open, { storage: true }), versionOf('v2', open)];

@@ -81,6 +81,10 @@ export interface VersionDef {
   readonly toStorage?: (object: ApiObject) => ApiObject;
   readonly fromStorage?: (object: ApiObject) => ApiObject;
   readonly columns?: readonly ColumnDef[];
+  /** The same columns, where they can be told off the stored form: rows are then not converted. */
+  readonly storedColumns?: readonly ColumnDef[];
+  /** Its conversions keep in annotations what it has no members for; metadata is else the same. */
+  readonly annotates?: true;
 }
 
 /** What is stored; two groups may share it (core and `events` Event). */

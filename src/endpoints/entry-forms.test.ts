@@ -1,12 +1,20 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../base/json.ts';
-import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
-import { jsonText } from '../codec/json.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { decodeJson, jsonText } from '../codec/json.ts';
 import { dialectOf } from '../dialect.ts';
+import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { builtinKinds } from '../kinds/index.ts';
-import type { ApiObject } from '../meta/types.ts';
-import { encodeStored, indexOf, objectIn, servesStoredForm } from '../registry/object-codec.ts';
+import { kindsOfAllReleases } from '../kinds/older/release.ts';
+import { type ApiObject, parseApiVersion } from '../meta/types.ts';
+import {
+  encodeStored,
+  indexOf,
+  objectIn,
+  servesStoredForm,
+  toStorage,
+} from '../registry/object-codec.ts';
 import { defaultColumns, partialObject, tableRow } from '../views/tables.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
@@ -14,13 +22,22 @@ import { partialText, rowText } from './entry-forms.ts';
 
 const metaVersion = 'meta.svc.io/v1';
 const nowMs = Date.UTC(2030, 0, 1);
-const kinds = builtinKinds(dialectOf('svc'));
+const dialect = dialectOf('svc');
+
+const versionsOf = (kinds: readonly ResourceDef[]) =>
+  kinds.flatMap((def) => def.versions.map((version) => ({ def, version })));
+const kinds = builtinKinds(dialect);
 
 /** Every version that shows an object as it is stored. */
-const storedVersions = kinds.flatMap((def) =>
-  def.versions
-    .filter((version) => servesStoredForm(def, version))
-    .map((version) => ({ def, version })),
+const storedVersions = versionsOf(kinds).filter(({ def, version }) =>
+  servesStoredForm(def, version),
+);
+
+const everyVersion = versionsOf(kindsOfAllReleases(kinds, dialect));
+
+/** Every version of any release that shows it in another form. */
+const otherVersions = everyVersion.filter(
+  ({ def, version }) => !servesStoredForm(def, version) && def.isVirtual !== true,
 );
 
 function entryOf(def: ResourceDef, object: JsonObject): Entry {
@@ -34,17 +51,25 @@ function entryOf(def: ResourceDef, object: JsonObject): Entry {
   });
 }
 
+type Served = (typeof storedVersions)[number];
+type Same = (text: string, expected: string) => void;
+
+const sameBytes: Same = (one, expected) => expect(one).toBe(expected);
+/** The converted object may have another order of members, which means nothing. */
+const sameValue: Same = (one, expected) => expect(parsed(one)).toEqual(parsed(expected));
+const parsed = (json: string) => decodeJson(Buffer.from(json)).value;
+
 /** Compares each form with what parsing and writing the whole object gives. */
-function expectSameForms(served: { def: ResourceDef; version: VersionDef }, entry: Entry): void {
+function expectSameForms(served: Served, entry: Entry, same: Same = sameBytes): void {
   const { def, version } = served;
   const columns = version.columns ?? defaultColumns;
   const whole = () => objectIn(def, version, entry);
   const partial = jsonText(partialObject(whole(), metaVersion));
-  expect(partialText(entry, { ...served, metaVersion })).toBe(partial);
+  same(partialText(entry, { ...served, metaVersion }), partial);
   for (const include of ['None', 'Metadata', 'Object'] as const) {
     const options = { columns, include, metaVersion, nowMs };
     const row = jsonText(tableRow(whole(), options));
-    expect(rowText(entry, { ...served, ...options })).toBe(row);
+    same(rowText(entry, { ...served, ...options }), row);
   }
 }
 
@@ -82,6 +107,70 @@ test.each(storedVersions.map((one) => [`${one.version.version} ${one.def.kind}`,
     );
   },
 );
+
+/** An example as it is stored, and the decoder that gives things that form. */
+function storedExample({ storage }: ResourceDef) {
+  const { def, version } = everyVersion.find(
+    (one) => one.def.storage.prefix === storage.prefix && servesStoredForm(one.def, one.version),
+  )!;
+  const example = def.example?.() as ApiObject;
+  const shownVersion = parseApiVersion(example.apiVersion)?.version;
+  const shown = def.versions.find((one) => one.version === shownVersion)!;
+  shown.defaults?.(example);
+  return { example: toStorage(def, shown, example), decode: decodeTyped(version.schema) };
+}
+
+/** What older versions keep in annotations, and what they make such of. */
+const annotations = fc.record(
+  {
+    'deprecated.deployment.rollback.to': fc.constantFrom('7', 'none'),
+    'deprecated.daemonset.template.generation': fc.constantFrom('3', ''),
+    'autoscaling.alpha.svc.io/metrics': fc.constantFrom('[]', 'no list'),
+    note: text,
+  },
+  { requiredKeys: [] },
+);
+const spoken: Readonly<Record<string, readonly JsonObject[]>> = {
+  HorizontalPodAutoscaler: [
+    { behavior: { scaleDown: { stabilizationWindowSeconds: 5 } } },
+    {
+      metrics: [
+        { type: 'Resource', resource: { name: 'memory', target: { type: 'Value', value: '1Gi' } } },
+        {
+          type: 'Resource',
+          resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 50 } },
+        },
+      ],
+    },
+  ],
+  PriorityLevelConfiguration: [
+    { type: 'Limited', limited: { nominalConcurrencyShares: 0, lendablePercent: 0 } },
+  ],
+};
+
+const sinceLastYear = { creationTimestamp: '2029-12-31T23:00:00Z' };
+
+test.each(
+  otherVersions.map(
+    (one) => [`${one.def.group}/${one.version.version} ${one.def.kind}`, one] as const,
+  ),
+)('CODEC-5, CODEC-6: forms of %s are those of the converted object', (_, served) => {
+  const { def } = served;
+  const { apiVersion, kind } = def.storage;
+  const specs = fc.constantFrom({}, ...(spoken[def.kind] ?? []));
+  const { example, decode } = storedExample(def);
+  fc.assert(
+    fc.property(metadata, annotations, specs, (more, kept, spec) => {
+      const written = { ...more, ...sinceLastYear, annotations: kept };
+      const whole = { ...example, metadata: { ...example.metadata, ...written } } as JsonObject;
+      if (Object.keys(spec).length > 0)
+        whole['spec'] = { ...(whole['spec'] as JsonObject), ...spec };
+      const stored = decode(whole);
+      expectSameForms(served, entryOf(def, { apiVersion, kind, ...stored }), sameValue);
+    }),
+    { numRuns: 10 },
+  );
+});
 
 test('CODEC-5, CODEC-6: forms of objects with anything in them', () => {
   const served = storedVersions.find(({ def }) => def.kind === 'ConfigMap')!;

@@ -1,15 +1,18 @@
 import type { JsonObject } from '../base/json.ts';
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import { jsonText, parseWrittenText } from '../codec/json.ts';
-import { objectIn, servesStoredForm } from '../registry/object-codec.ts';
-import { type IncludeObject, partialObject, tableCells, tableRow } from '../views/tables.ts';
+import type { ApiObject } from '../meta/types.ts';
+import { fromStorage, jsonIn, servesStoredForm } from '../registry/object-codec.ts';
+import { type IncludeObject, tableCells } from '../views/tables.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import { type MetadataPlace, metadataPlace } from '../watchcache/entry.ts';
 
 /**
  * Forms of an entry other than the object, as JSON text. Most of an object is neither printed in a
- * cell nor part of its metadata, and the metadata is wanted as it is: in the stored version it is cut
- * out of the text, which is several times quicker than to read and write it.
+ * cell nor part of its metadata, and the metadata is wanted as it is: it is cut out of the text,
+ * which is several times quicker than to read and write it. Another version than the stored one has
+ * the same metadata, unless it keeps in annotations what it has no members for; and an object is
+ * converted for its cells alone, where they are not told off the stored form.
  */
 
 interface Served {
@@ -19,13 +22,36 @@ interface Served {
   readonly metaVersion: string;
 }
 
-/** An entry's metadata alone (CODEC-6). */
-export function partialText(entry: Entry, { def, version, metaVersion }: Served): string {
-  if (!servesStoredForm(def, version)) {
-    return jsonText(partialObject(objectIn(def, version, entry), metaVersion));
-  }
+/** An entry's text, and what is in it when somebody needs that. */
+interface Look {
+  readonly entry: Entry;
+  readonly text: string;
+  readonly place: MetadataPlace;
+  /** Without who wrote which field, where columns don't show it. */
+  readonly stored: () => ApiObject;
+  /** The same object in the served version: made of `stored`, which is gone then. */
+  readonly converted: () => ApiObject;
+}
+
+function lookAt(entry: Entry, { def, version }: Served): Look {
   const text = entry.json.toString('utf8');
-  return partialFrom(text, metadataPlace(text), metaVersion);
+  const place = metadataPlace(text);
+  let known: ApiObject | undefined;
+  let shown: ApiObject | undefined;
+  const stored = () => {
+    known ??= storedObject(def, text, place);
+    return known;
+  };
+  const converted = () => {
+    shown ??= fromStorage(def, version, stored());
+    return shown;
+  };
+  return { entry, text, place, stored, converted };
+}
+
+/** An entry's metadata alone (CODEC-6). */
+export function partialText(entry: Entry, served: Served): string {
+  return partialFrom(lookAt(entry, served), served);
 }
 
 /** An entry as a row of a table (CODEC-5). */
@@ -38,36 +64,46 @@ export function rowText(
   },
 ): string {
   const { def, version, columns, nowMs } = options;
-  if (!servesStoredForm(def, version)) {
-    return jsonText(tableRow(objectIn(def, version, entry), options));
-  }
-  const text = entry.json.toString('utf8');
-  const place = metadataPlace(text);
-  const cells = tableCells(cellObject(def, text, place), columns, nowMs);
-  return `{"cells":${jsonText(cells)},"object":${carried(text, place, options)}}`;
+  const look = lookAt(entry, options);
+  // Columns of kinds that declare none show metadata.
+  const isAlike = servesStoredForm(def, version) || version.columns === undefined;
+  const ofStored = isAlike ? columns : version.storedColumns;
+  const cells =
+    ofStored === undefined
+      ? tableCells(look.converted(), columns, nowMs)
+      : tableCells(look.stored(), ofStored, nowMs);
+  return `{"cells":${jsonText(cells)},"object":${carried(look, options)}}`;
 }
 
 /**
- * What cells are made from. Who wrote which field takes longest to parse, and columns of built-in
- * kinds don't show it; those of custom kinds may.
+ * The stored object. Who wrote which field takes longest to parse, and columns of built-in kinds
+ * don't show it; those of custom kinds may.
  */
-function cellObject(def: ResourceDef, text: string, place: MetadataPlace): JsonObject {
+function storedObject(def: ResourceDef, text: string, place: MetadataPlace): ApiObject {
   const { managedStart, managedEnd } = place;
   const isWhole = def.custom !== undefined || managedStart === managedEnd;
   const shown = isWhole ? text : text.slice(0, managedStart) + text.slice(managedEnd);
-  return parseWrittenText(shown) as JsonObject;
+  return parseWrittenText(shown) as ApiObject;
 }
 
-function carried(
-  text: string,
-  place: MetadataPlace,
-  { include, metaVersion }: { include: IncludeObject; metaVersion: string },
-): string {
+function carried(look: Look, options: Served & { readonly include: IncludeObject }): string {
+  const { include, def, version } = options;
   if (include === 'None') return 'null';
-  return include === 'Object' ? text : partialFrom(text, place, metaVersion);
+  if (include === 'Metadata') return partialFrom(look, options);
+  return servesStoredForm(def, version)
+    ? look.text
+    : jsonIn(def, version, look.entry).toString('utf8');
 }
 
-function partialFrom(text: string, { start, end }: MetadataPlace, metaVersion: string): string {
-  const metadata = text.slice(start, end);
+function partialFrom(look: Look, { version, metaVersion }: Served): string {
+  const { text, place } = look;
+  const metadata =
+    version.annotates === true ? annotatedMetadata(look) : text.slice(place.start, place.end);
   return `{"kind":"PartialObjectMetadata","apiVersion":"${metaVersion}","metadata":${metadata}}`;
+}
+
+/** The metadata with what the conversion wrote into its annotations; who wrote which field is last. */
+function annotatedMetadata({ text, place, converted }: Look): string {
+  const metadata = jsonText(converted().metadata as JsonObject);
+  return `${metadata.slice(0, -1)}${text.slice(place.managedStart, place.managedEnd)}}`;
 }

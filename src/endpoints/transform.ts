@@ -1,8 +1,7 @@
 import type { JsonObject } from '../base/json.ts';
-import { encodeJson, jsonText } from '../codec/json.ts';
+import { jsonText } from '../codec/json.ts';
 import { invalid } from '../meta/field-error.ts';
 import { badRequest, StatusError } from '../meta/status.ts';
-import { objectIn } from '../registry/object-codec.ts';
 import {
   columnDefinitions,
   defaultColumns,
@@ -87,13 +86,17 @@ function tableTransform(call: ApiCall, metaVersion: string): Transform {
     const metadata = resourceVersion === undefined ? {} : { resourceVersion };
     return { ...head(metadata), rows: [tableRow(whole, options())] };
   };
-  const { def, version } = call.target;
+  const rowOf = () => ({ ...servedBy(call), ...options() });
   return {
     key: `table;${metaVersion};${include}`,
     object,
-    entry: (entry) => encodeJson(object(objectIn(def, version, entry))),
+    entry(entry) {
+      const metadata = entry.revision === 0 ? {} : { resourceVersion: String(entry.revision) };
+      const text = jsonText(head(metadata)).slice(0, -1);
+      return Buffer.from(`${text},"rows":[${rowText(entry, rowOf())}]}`);
+    },
     list(result, metadata) {
-      const row = { ...servedBy(call), ...options() };
+      const row = rowOf();
       return listPieces({
         head: head(metadata),
         member: 'rows',

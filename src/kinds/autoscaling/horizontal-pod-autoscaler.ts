@@ -99,7 +99,9 @@ export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
         },
         toStorage,
         fromStorage: (object) => toFirstVersion(object, dialect),
+        annotates: true,
         columns: columns((object) => targetsOf(toStorage(structuredClone(object) as ApiObject))),
+        storedColumns: columns(targetsOf),
       },
     ],
     strategy: {

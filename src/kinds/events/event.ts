@@ -127,6 +127,7 @@ export function event(dialect: Dialect): ResourceDef {
           ...one,
           cell: (object, nowMs) => one.cell(toStorage(object as ApiObject), nowMs),
         })),
+        storedColumns: eventColumns,
       },
     ],
     storage: eventStorage,

@@ -64,7 +64,8 @@ function fromAnnotation(object: ApiObject, name: string): number | undefined {
   return Number(text);
 }
 
-const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'operations'> = {
+const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'annotates' | 'operations'> = {
+  annotates: true,
   operations: [{ name: 'rollback', kind: 'DeploymentRollback' }],
   toStorage(object) {
     const wanted = objectAt(object, 'spec', 'rollbackTo');
@@ -79,7 +80,8 @@ const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'operations'> =
   },
 };
 
-const templateGeneration: Pick<OlderVersion, 'toStorage' | 'fromStorage'> = {
+const templateGeneration: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'annotates'> = {
+  annotates: true,
   toStorage(object) {
     toAnnotation(
       object,

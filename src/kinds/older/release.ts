@@ -111,11 +111,13 @@ function versionDef(
 ): VersionDef {
   const stored = storedVersion(def);
   const typeName = older.type ?? `${older.facts}.${older.version}.${def.kind}`;
-  const { isOnByDefault, defaultPropagation } = older;
+  const { isOnByDefault, defaultPropagation, annotates } = older;
   const schema = older.schema ?? (() => schemaOf(typeName));
   // Where another group's form is stored, the kind's own version knows the way.
   const like = stored ?? def.versions[0];
   const { toStorage = like?.toStorage, fromStorage = like?.fromStorage } = older;
+  const isLike = older.columns === undefined;
+  const storedColumns = isLike ? (like?.storedColumns ?? like?.columns) : undefined;
   const columns = older.columns ?? columnsOf(like?.columns, older);
   const made: VersionDef = {
     version: older.version,
@@ -134,6 +136,8 @@ function versionDef(
     toStorage: (object) => shaped(stored?.schema, toStorage?.(object) ?? object),
     fromStorage: (object) => shaped(schema(), fromStorage?.(object) ?? object),
     ...(columns === undefined ? {} : { columns }),
+    ...(storedColumns === undefined ? {} : { storedColumns }),
+    ...(annotates === undefined ? {} : { annotates }),
     ...(isOnByDefault === undefined ? {} : { isOnByDefault }),
     ...(defaultPropagation === undefined ? {} : { defaultPropagation }),
   };
