@@ -73,7 +73,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const server =
     listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, limits);
   const http1 = acceptHttp1(server, core);
-  if (listen.tls !== 'plaintext') acceptHttp2(server as SecureServer, core);
+  if (listen.tls === 'plaintext') server.on('connection', readAsStream);
+  else acceptHttp2(server as SecureServer, core);
   const address = await listening(server, listen);
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
 
@@ -251,6 +252,16 @@ function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void }
 
 const emptyAndLast = 'Connection: close\r\nContent-Length: 0\r\n\r\n';
 
+/**
+ * Node's parser takes a connection's bytes past its stream, and stops while an earlier answer is still
+ * on its way. What TLS had read already reached it nevertheless, and was refused as malformed: the
+ * rest of a body that followed a large answer at once. Somebody who listens to the stream makes the
+ * bytes go through it, where they wait.
+ */
+function readAsStream(socket: Socket): void {
+  socket.on('data', ignore);
+}
+
 /** Answers what is not HTTP, or not in time, and closes. */
 function refuseMalformed(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
@@ -283,6 +294,7 @@ function acceptHttp2(server: SecureServer, core: ServerCore): void {
   server.on('secureConnection', (socket) => {
     if (socket.alpnProtocol !== 'h2') {
       for (const listener of listeners) listener.call(server, socket);
+      readAsStream(socket);
       return;
     }
     socket.on('error', ignore);
