@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { FlagError } from '../src/server/flags.ts';
 import { readOptions } from '../src/server/options.ts';
+import { auditFolder } from './audit-run.ts';
 import { abortHeld, as, flowGroup, holdSeat } from './flow-control-server.ts';
 import { type ConfigChange, eventually, startTestServer, type TestServer } from './harness.ts';
 
@@ -43,7 +44,10 @@ interface Stored {
 }
 
 test('OPS-3: without priority and fairness, reads and writes in flight are counted apart', async () => {
+  const audit = auditFolder({ rules: [{ level: 'Metadata' }] });
+  stops.push(audit.remove);
   const server = await start({
+    audit: audit.settings,
     flowControl: { type: 'max-in-flight' },
     limits: { readsInFlightMax: 1, writesInFlightMax: 1 },
   });
@@ -58,6 +62,13 @@ test('OPS-3: without priority and fairness, reads and writes in flight are count
   expect(refused.headers['content-type']).toBe('text/plain; charset=utf-8');
   expect(refused.text).toBe('Too many requests, please try again later.\n');
   expect(refused.headers['x-kubernetes-pf-flowschema-uid']).toBeUndefined();
+  const recorded = await audit.of(String(refused.headers['audit-id']));
+  expect(recorded.at(-1)).toMatchObject({
+    stage: 'ResponseComplete',
+    verb: 'create',
+    impersonatedUser: { username: 'bob' },
+    responseStatus: { metadata: {}, code: 429 },
+  });
   expect((await server.get(configMaps, as('bob'))).status).toBe(200);
   const masters = { headers: { ...as('root', 'system:masters').headers } };
   expect((await server.remove(`${configMaps}/none`, undefined, masters)).status).toBe(404);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FakeClock } from '../base/clock.ts';
 import type { Flow, Seat } from './seat.ts';
-import { flowOf, queueSetOf } from './testing.ts';
+import { flowOf, queueSetOf, randomOf } from './testing.ts';
 
 /** Flows with a queue of their own each. */
 const deck = { queues: 1024, handSize: 1 };
@@ -12,14 +12,6 @@ interface Load {
   /** Requests it always has waiting or running. */
   readonly width: number;
   readonly serviceMs: number;
-}
-
-function randomOf(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return Math.floor((state / 2_147_483_648) * below);
-  };
 }
 
 /** Keeps the loads going for a while, and gives the seat-milliseconds each was served. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { allocateSeats, type SeatClaim } from './seat-allocation.ts';
+import { randomOf } from './testing.ts';
 
 const claim = (target: number, lower: number, upper: number): SeatClaim => ({
   target,
@@ -33,11 +34,7 @@ describe('OPS-3: seats divided among levels', () => {
   test('OPS-3: whatever is asked, all is given, within the bounds and by equal parts', () => {
     const seed = Date.now() % 1_000_000;
     console.info(`seat allocation seed ${seed}`);
-    let state = seed;
-    const random = (below: number) => {
-      state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-      return state % below;
-    };
+    const random = randomOf(seed);
     for (let round = 0; round < 300; round += 1) {
       const claims = Array.from({ length: 1 + random(8) }, () => {
         const lower = random(40);

@@ -9,6 +9,15 @@ import { dealHand, flowHash } from './shuffle-sharding.ts';
 
 /** For tests of this room. */
 
+/** Numbers below a bound, the same ones for the same seed. */
+export function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return Math.floor((state / 2_147_483_648) * below);
+  };
+}
+
 export const silentSeries: FlowSeries = {
   estimated: () => {},
   began: () => {},
