@@ -14,6 +14,9 @@ export interface LaggingLine {
   /** Resolves when a call has been begun since `hold`. */
   asked(): Promise<void>;
   release(): void;
+  /** Breaks all connections, and new ones, until it is mended. */
+  cut(): void;
+  mend(): void;
   close(): Promise<void>;
 }
 
@@ -51,7 +54,12 @@ export async function startLaggingLine(etcd: { readonly url: string }): Promise<
   const sockets = new Set<Socket>();
   const connections = new Set<{ hold(): void; release(): void }>();
   let onAsked = () => {};
+  let isCut = false;
   const server = createServer((near) => {
+    if (isCut) {
+      near.destroy();
+      return;
+    }
     const far = connect(Number(target.port), target.hostname);
     const open = new Set<number>();
     let held: Set<number> | undefined;
@@ -103,6 +111,13 @@ export async function startLaggingLine(etcd: { readonly url: string }): Promise<
       }),
     release() {
       for (const one of connections) one.release();
+    },
+    cut() {
+      isCut = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    mend() {
+      isCut = false;
     },
     close: () =>
       new Promise((resolve) => {

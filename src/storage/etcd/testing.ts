@@ -18,6 +18,8 @@ export interface TestEtcd {
   go(): void;
   /** Starts it again on the same port and data. */
   start(): Promise<void>;
+  /** Asks a method of etcd's by its JSON gateway: `maintenance/status`. Rejects when it refuses. */
+  ask(path: string, request: object): Promise<Record<string, unknown>>;
   /** Ends it and removes its data. */
   dispose(): Promise<void>;
 }
@@ -34,6 +36,7 @@ export const hasEtcd = spawnSync('etcd', ['--version'], { stdio: 'ignore' }).sta
 /** Where writing to disk costs nothing; what is there outlives a process, if not the machine. */
 const inMemory = hasRoom('/dev/shm') ? '/dev/shm' : tmpdir();
 const startMs = 20_000;
+const askMs = 5000;
 
 function hasRoom(directory: string): boolean {
   try {
@@ -46,11 +49,74 @@ function hasRoom(directory: string): boolean {
 
 /** Starts an etcd of one member. Rejects when there is no etcd, or it does not come up. */
 export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<TestEtcd> {
+  const [clientPort = 0, peerPort = 0] = await freePorts(2);
+  const peer = `http://127.0.0.1:${peerPort}`;
+  const member = { name: 'test', clientPort, peer, cluster: `test=${peer}`, options };
+  // One member elects itself: no need to wait for others.
+  return startMember({ ...member, electionMs: 50 });
+}
+
+/** An etcd of several members. */
+export interface TestCluster {
+  readonly members: readonly TestEtcd[];
+  /** Which one leads, by those that run; waits until one does. */
+  leader(): Promise<TestEtcd>;
+  dispose(): Promise<void>;
+}
+
+/** Starts three members, which elect a leader within a second when one is lost. */
+export async function startTestCluster(): Promise<TestCluster> {
+  const ports = await freePorts(6);
+  const peers = ports.slice(3).map((port) => `http://127.0.0.1:${port}`);
+  const cluster = peers.map((peer, i) => `m${i}=${peer}`).join(',');
+  const members = await Promise.all(
+    peers.map((peer, i) => {
+      const clientPort = ports[i] ?? 0;
+      const member = { name: `m${i}`, clientPort, peer, cluster, options: {} };
+      return startMember({ ...member, electionMs: 500 });
+    }),
+  );
+  return {
+    members,
+    async leader() {
+      const end = systemClock.monotonic() + startMs;
+      for (;;) {
+        for (const member of members) if (await leads(member)) return member;
+        if (systemClock.monotonic() > end) throw new Error('no member leads');
+        await pause(50);
+      }
+    },
+    async dispose() {
+      await Promise.all(members.map((member) => member.dispose()));
+    },
+  };
+}
+
+async function leads(member: TestEtcd): Promise<boolean> {
+  try {
+    const { header, leader } = await member.ask('maintenance/status', {});
+    return leader !== undefined && leader === (header as { member_id?: string }).member_id;
+  } catch {
+    return false;
+  }
+}
+
+interface Member {
+  readonly name: string;
+  readonly clientPort: number;
+  readonly peer: string;
+  /** All members, as etcd wants them told. */
+  readonly cluster: string;
+  readonly electionMs: number;
+  readonly options: TestEtcdOptions;
+}
+
+async function startMember(member: Member): Promise<TestEtcd> {
+  const { clientPort, options } = member;
   const directory = mkdtempSync(join(inMemory, 'wheelhouse-etcd-'));
-  const [clientPort, peerPort] = await freePorts();
   const scheme = options.tls === undefined ? 'http' : 'https';
   const url = `${scheme}://127.0.0.1:${clientPort}`;
-  const args = argumentsOf({ directory, url, peer: `http://127.0.0.1:${peerPort}`, options });
+  const args = argumentsOf(member, { directory, url });
   let running: ChildProcess | undefined;
   const start = async () => {
     const child = spawn('etcd', args, { stdio: 'ignore' });
@@ -75,6 +141,14 @@ export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<Test
     },
     go: () => void running?.kill('SIGCONT'),
     start,
+    async ask(path, request) {
+      const signal = AbortSignal.timeout(askMs);
+      const body = JSON.stringify(request);
+      const answer = await fetch(`${url}/v3/${path}`, { method: 'POST', body, signal });
+      const said = (await answer.json()) as Record<string, unknown>;
+      if (!answer.ok) throw new Error(`${path}: ${answer.status} ${JSON.stringify(said)}`);
+      return said;
+    },
     async dispose() {
       await kill();
       rmSync(directory, { recursive: true, force: true });
@@ -82,14 +156,12 @@ export async function startTestEtcd(options: TestEtcdOptions = {}): Promise<Test
   };
 }
 
-function argumentsOf(etcd: {
-  readonly directory: string;
-  readonly url: string;
-  readonly peer: string;
-  readonly options: TestEtcdOptions;
-}): readonly string[] {
-  const { directory, url, peer, options } = etcd;
-  const { tls, flags = [] } = options;
+function argumentsOf(
+  member: Member,
+  { directory, url }: { readonly directory: string; readonly url: string },
+): readonly string[] {
+  const { name, peer, cluster, electionMs } = member;
+  const { tls, flags = [] } = member.options;
   const secure =
     tls === undefined
       ? []
@@ -100,25 +172,24 @@ function argumentsOf(etcd: {
           `--trusted-ca-file=${tls.ca}`,
         ];
   return [
-    '--name=test',
+    `--name=${name}`,
     `--data-dir=${directory}`,
     `--listen-client-urls=${url}`,
     `--advertise-client-urls=${url}`,
     `--listen-peer-urls=${peer}`,
     `--initial-advertise-peer-urls=${peer}`,
-    `--initial-cluster=test=${peer}`,
+    `--initial-cluster=${cluster}`,
     '--log-level=error',
     '--logger=zap',
-    // One member elects itself: no need to wait for others.
-    '--heartbeat-interval=10',
-    '--election-timeout=50',
+    `--heartbeat-interval=${electionMs / 5}`,
+    `--election-timeout=${electionMs}`,
     ...secure,
     ...flags,
   ];
 }
 
-async function freePorts(): Promise<readonly [number, number]> {
-  const servers = [createServer(), createServer()] as const;
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
   const ports = await Promise.all(
     servers.map(
       (server) =>
@@ -131,7 +202,7 @@ async function freePorts(): Promise<readonly [number, number]> {
     ),
   );
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return [ports[0] ?? 0, ports[1] ?? 0];
+  return ports;
 }
 
 /** Waits until the port takes connections, or the process has ended instead. */
