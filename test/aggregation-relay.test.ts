@@ -404,6 +404,16 @@ test('ADM-4: only what the APIService trusts is told who asks', async () => {
   expect(misnamed.text).toContain('x509: certificate is not valid for that name');
 });
 
+test('ADM-4: a request that comes back to where it was passed on goes no further', async () => {
+  extension.answer = ({ response }) => json(response, {});
+  expect((await server.get(things, { headers: { via: '1.1 else' } })).status).toBe(200);
+  const via = String(extension.got[0]?.request.headers['via']);
+  expect(via).toMatch(/^1\.1 else, 1\.1 wheelhouse-/);
+  const answer = await server.get(things, { headers: { via: `${via}, 1.1 other` } });
+  expect([answer.status, answer.text]).toEqual([508, 'the APIService leads back to this server\n']);
+  expect(extension.got).toHaveLength(1);
+});
+
 test('ADM-4: a server whose Service is gone again is not asked any more', async () => {
   const name = 'v1.metrics.example.com';
   const services = '/api/v1/namespaces/default/services';

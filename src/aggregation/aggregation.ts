@@ -154,6 +154,10 @@ export class Aggregation implements AggregationPort {
   async #pass(admitted: Admitted, api: RemoteApi): Promise<void> {
     const { find, settings, logger } = this.#options;
     const unavailable = { status: 503, text: 'service unavailable' };
+    if (admitted.exchange.header('via')?.includes(settings.via) === true) {
+      answerText(admitted, { status: 508, text: 'the APIService leads back to this server' });
+      return;
+    }
     if (!api.remote.isAvailable) {
       answerText(admitted, unavailable);
       return;

@@ -66,11 +66,14 @@ export function forwardedHeaders(
     /** The path that is asked, escaped. */
     readonly path: string;
     readonly auditId: string;
+    /** The name of this process among those that pass requests on. */
+    readonly via: string;
   },
 ): OutgoingHeaders {
   const headers = endToEnd(exchange.headerLines());
-  const via = headers['x-forwarded-for'] ?? [];
-  headers['x-forwarded-for'] = [[...via, exchange.remoteAddress].join(', ')];
+  const clients = headers['x-forwarded-for'] ?? [];
+  headers['x-forwarded-for'] = [[...clients, exchange.remoteAddress].join(', ')];
+  headers['via'] = [[...(headers['via'] ?? []), `1.1 ${about.via}`].join(', ')];
   headers['x-forwarded-host'] = [about.host];
   headers['x-forwarded-proto'] = ['https'];
   headers['x-forwarded-uri'] = [about.path];

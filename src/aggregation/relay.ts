@@ -16,6 +16,8 @@ import { hostPort, type RemoteAnswer, type RemoteRequest, type Transport } from 
 export interface RelaySettings {
   /** Whether the other server learns users' uids. */
   readonly tellsUid: boolean;
+  /** The name of this process, by which it knows requests that come back to it. */
+  readonly via: string;
   /** What becomes of an answer that leads elsewhere. */
   readonly redirects: 'refused' | 'passed';
 }
@@ -185,6 +187,7 @@ export class Relay implements RemoteAnswer {
       host: hostPort(place),
       path: target.split('?', 1)[0] ?? '',
       auditId: baseHeaders['audit-id'] ?? '',
+      via: settings.via,
     });
     if (this.#protocol !== undefined) {
       headers['connection'] = ['Upgrade'];

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createObjectReader } from '../admission/objects.ts';
 import { Aggregation } from '../aggregation/aggregation.ts';
 import type { ServiceFacts } from '../aggregation/availability.ts';
@@ -49,6 +50,7 @@ export function openAggregation(sources: AggregationSources): {
     snapshot,
     settings: {
       tellsUid: (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID'),
+      via: `wheelhouse-${randomUUID()}`,
       redirects: config.aggregation?.redirects ?? 'refused',
     },
     find: createServiceResolver({ dialect, objects, routing }),

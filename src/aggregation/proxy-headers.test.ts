@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { answeredHeaders, forwardedHeaders, identityHeaders } from './proxy-headers.ts';
+import { escapedPath, requestTarget } from './request-target.ts';
+
+const user = { name: 'a', uid: 'u', groups: ['g', 'h'], extra: {} };
+
+test('ADM-4: names that are not ASCII go as UTF-8, keys of extra values escaped', () => {
+  const extra = { 'acme.com/Über': ['x', 'y'], '50%': ['z'], none: [] };
+  const headers = identityHeaders({ user: { ...user, name: 'jörg', extra }, tellsUid: false });
+  const utf8 = (text: string) => Buffer.from(text, 'latin1').toString('utf8');
+  expect(utf8(headers['x-remote-user']?.[0] ?? '')).toBe('jörg');
+  expect({ ...headers }).toEqual({
+    'x-remote-user': headers['x-remote-user'],
+    'x-remote-group': ['g', 'h'],
+    'x-remote-extra-acme.com%2F%C3%9Cber': ['x', 'y'],
+    'x-remote-extra-50%25': ['z'],
+  });
+});
+
+test('ADM-4: a uid is told with its gate alone, and what the client says of one never', () => {
+  const lines = ['X-Remote-Uid', 'mine', 'X-Remote-Extra-A', 'b', ':path', '/'];
+  const exchange = { headerLines: () => lines, remoteAddress: '::1' };
+  const about = { user, host: 'h:1', path: '/p', auditId: 'id', via: 'me' };
+  const told = forwardedHeaders(exchange, { ...about, tellsUid: true });
+  expect(told['x-remote-uid']).toEqual(['u']);
+  expect(Object.keys(told).filter((name) => name.startsWith('x-remote-extra'))).toEqual([]);
+  expect(told[':path']).toBeUndefined();
+  expect(told['via']).toEqual(['1.1 me']);
+  expect(forwardedHeaders(exchange, { ...about, tellsUid: false })['x-remote-uid']).toBeUndefined();
+});
+
+test('ADM-4: names that no answer of ours can carry are left out', () => {
+  const lines = ['x'.repeat(200), '1', 'Connection', 'x-a', 'X-A', '1', '__proto__', '2'];
+  const headers = answeredHeaders(lines, { 'audit-id': 'id', 'cache-control': 'own' });
+  expect(Object.entries(headers)).toEqual([
+    ['audit-id', 'id'],
+    ['cache-control', 'own'],
+    ['__proto__', '2'],
+  ]);
+});
+
+test.each([
+  ['/apis/a/v1/b:c@d;e=f,g+h$i&j', '/apis/a/v1/b:c@d;e=f,g+h$i&j'],
+  ['/a b/%2F/ü?#', '/a%20b/%252F/%C3%BC%3F%23'],
+  ["/!'()*[]", '/%21%27%28%29%2A%5B%5D'],
+])('ADM-4: the path %j is asked as %j', (path, escaped) => {
+  expect(escapedPath(path)).toBe(escaped);
+  expect(decodeURIComponent(escaped)).toBe(path);
+});
+
+test('ADM-4: a query goes as it was understood', () => {
+  const query = new URLSearchParams('a=1&b=%zz&a=2 3');
+  expect(requestTarget({ path: '/p', query })).toBe('/p?a=1&b=%25zz&a=2+3');
+  expect(requestTarget({ path: '/p', query: new URLSearchParams() })).toBe('/p');
+});
