@@ -1,63 +1,29 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { writeAdminKubeconfig } from '../src/server/admin-kubeconfig.ts';
 import { type AdmissionService, startAdmissionService } from './admission-service.ts';
-import { adminToken, freshNamespace, startTestServer, type TestServer } from './harness.ts';
-
-/** Kubernetes' own client, unmodified, against the server with upstream's names. */
-const kubectlIsHere = spawnSync('kubectl', ['version', '--client']).status === 0;
+import { freshNamespace, startTestServer, type TestServer } from './harness.ts';
+import { type Kubectl, kubectlIsHere, kubectlOf } from './kubectl.ts';
 
 let server: TestServer;
 let service: AdmissionService;
-let directory: string;
+let client: Kubectl;
 let namespace: string;
 
 beforeAll(async () => {
   if (!kubectlIsHere) return;
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kubectl-'));
   service = await startAdmissionService();
   server = await startTestServer({ dialect: 'kubernetes' });
   namespace = await freshNamespace(server);
-  const { url, caPem } = server.server;
-  writeAdminKubeconfig({
-    path: join(directory, 'config'),
-    server: url,
-    ...(caPem === undefined ? {} : { caPem }),
-    credential: { token: adminToken },
-    context: 'test',
-  });
+  client = kubectlOf(server);
 });
 afterAll(async () => {
   if (!kubectlIsHere) return;
   await server.stop();
   await service.stop();
-  rmSync(directory, { recursive: true, force: true });
+  client.remove();
 });
 
-/** Runs a command; gives what it printed and how it ended. */
-async function kubectl(args: readonly string[], stdin = '') {
-  const child = spawn('kubectl', [`--namespace=${namespace}`, ...args], {
-    env: {
-      ...process.env,
-      HOME: directory,
-      KUBECONFIG: join(directory, 'config'),
-      KUBECACHEDIR: join(directory, 'cache'),
-    },
-  });
-  child.stdin.end(stdin);
-  const output = { stdout: '', stderr: '' };
-  child.stdout.on('data', (chunk) => {
-    output.stdout += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    output.stderr += chunk;
-  });
-  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
-  return { code, ...output };
-}
+const kubectl = (args: readonly string[], stdin = '') =>
+  client.run([`--namespace=${namespace}`, ...args], { stdin });
 
 const policy = () => `
 apiVersion: admissionregistration.k8s.io/v1

@@ -121,6 +121,40 @@ export async function configure(
   };
 }
 
+/** Configures webhooks of a test's own namespace, and takes them away again between tests. */
+export function hooksOf(
+  place: () => {
+    readonly server: TestServer;
+    readonly service: AdmissionService;
+    readonly namespace: string;
+  },
+): {
+  /** Gives the configuration's name. */
+  hooked(
+    type: keyof typeof configurations,
+    ...hooks: Parameters<typeof webhook>[1][]
+  ): Promise<string>;
+  /** Has something done with the next `unhook`. */
+  later(cleanup: () => Promise<void>): void;
+  /** Removes what was configured. */
+  unhook(): Promise<void>;
+} {
+  const cleanups: (() => Promise<void>)[] = [];
+  return {
+    async hooked(type, ...hooks) {
+      const { server, service, namespace } = place();
+      const made = hooks.map((hook) => webhook(service, { namespace, ...hook }));
+      const { name, remove } = await configure(server, type, made);
+      cleanups.push(remove);
+      return name;
+    },
+    later: (cleanup) => void cleanups.push(cleanup),
+    async unhook() {
+      for (const cleanup of cleanups.splice(0)) await cleanup();
+    },
+  };
+}
+
 /** Waits until a write of a throw-away ConfigMap is judged by the path. */
 export async function judged(
   server: TestServer,

@@ -3,8 +3,8 @@ import type { JsonObject } from '../src/base/json.ts';
 import {
   type AdmissionService,
   configMapRule,
-  type configurations,
   configure,
+  hooksOf,
   patching,
   startAdmissionService,
   webhook,
@@ -15,7 +15,7 @@ let service: AdmissionService;
 let server: TestServer;
 let namespace: string;
 let maps: string;
-const cleanups: (() => Promise<void>)[] = [];
+const { hooked, unhook } = hooksOf(() => ({ server, service, namespace }));
 
 beforeAll(async () => {
   service = await startAdmissionService();
@@ -26,19 +26,11 @@ afterAll(async () => {
   await service.stop();
 });
 beforeEach(async () => {
-  for (const cleanup of cleanups.splice(0)) await cleanup();
+  await unhook();
   service.forget();
   namespace = await freshNamespace(server);
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
 });
-
-type Hook = Parameters<typeof webhook>[1];
-
-async function hooked(type: keyof typeof configurations, ...hooks: Hook[]): Promise<void> {
-  const made = hooks.map((hook) => webhook(service, { namespace, ...hook }));
-  const { remove } = await configure(server, type, made);
-  cleanups.push(remove);
-}
 
 const create = (name = 'a', more: JsonObject = {}) => server.post(maps, configMap(name, more));
 const asked = (path = '/v') => service.at(path).length;
@@ -321,7 +313,7 @@ describe('ADM-2: matchConditions', () => {
         'configmaps "a" is forbidden: expression \'object.data.none == "1"\' resulted in error: ' +
         'no such key: none',
     });
-    for (const cleanup of cleanups.splice(0)) await cleanup();
+    await unhook();
     await hooked('validating', { path: '/v', failurePolicy: 'Ignore', ...wrong });
     expect((await create()).status).toBe(201);
     expect(asked()).toBe(0);
@@ -436,7 +428,7 @@ describe('ADM-2: clientConfig', () => {
       await hooked('validating', { path: '/v', clientConfig });
       expect((await create()).status).toBe(201);
       expect(own.received[0]?.headers.host).toBe(`${name}:${port}`);
-      for (const cleanup of cleanups.splice(0)) await cleanup();
+      await unhook();
       // A certificate for the address alone says nothing of the Service.
       const other = { service: { ...at, port: Number(new URL(service.url).port) } };
       await hooked('validating', {

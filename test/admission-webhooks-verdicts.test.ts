@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   type AdmissionService,
-  type configurations,
   configure,
+  hooksOf,
   patching,
   startAdmissionService,
   webhook,
@@ -22,7 +22,7 @@ let server: TestServer;
 let folder: AuditFolder;
 let namespace: string;
 let maps: string;
-const cleanups: (() => Promise<void>)[] = [];
+const { hooked, unhook } = hooksOf(() => ({ server, service, namespace }));
 
 beforeAll(async () => {
   service = await startAdmissionService();
@@ -35,19 +35,11 @@ afterAll(async () => {
   folder.remove();
 });
 beforeEach(async () => {
-  for (const cleanup of cleanups.splice(0)) await cleanup();
+  await unhook();
   service.forget();
   namespace = await freshNamespace(server);
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
 });
-
-type Hook = Parameters<typeof webhook>[1];
-
-async function hooked(type: keyof typeof configurations, ...hooks: Hook[]): Promise<void> {
-  const made = hooks.map((hook) => webhook(service, { namespace, ...hook }));
-  const { remove } = await configure(server, type, made);
-  cleanups.push(remove);
-}
 
 const create = (name = 'a', query = '') => server.post(`${maps}${query}`, configMap(name));
 const deniedBy = 'admission webhook "a.example.com" denied the request';
@@ -299,7 +291,7 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
     expect(refused.body.message.slice(0, fails.length)).toBe(fails);
     expect(refused.status).toBe(500);
     expect(refused.body.reason).toBe('InternalError');
-    for (const cleanup of cleanups.splice(0)) await cleanup();
+    await unhook();
     await hooked(type, { path: '/w', failurePolicy: 'Ignore' });
     expect((await create()).status).toBe(201);
     expect(service.at('/elsewhere')).toEqual([]);

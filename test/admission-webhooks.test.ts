@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   type AdmissionService,
   configMapRule,
-  type configurations,
   configure,
+  hooksOf,
   judged,
   patching,
   registration,
@@ -25,7 +25,7 @@ let service: AdmissionService;
 let server: TestServer;
 let namespace: string;
 let maps: string;
-const cleanups: (() => Promise<void>)[] = [];
+const { hooked, later, unhook } = hooksOf(() => ({ server, service, namespace }));
 
 beforeAll(async () => {
   service = await startAdmissionService();
@@ -36,22 +36,11 @@ afterAll(async () => {
   await service.stop();
 });
 beforeEach(async () => {
-  for (const cleanup of cleanups.splice(0)) await cleanup();
+  await unhook();
   service.forget();
   namespace = await freshNamespace(server);
   maps = `/api/v1/namespaces/${namespace}/configmaps`;
 });
-
-type Hook = Parameters<typeof webhook>[1];
-type Type = keyof typeof configurations;
-
-/** Configures webhooks of this test's namespace, until the next test begins. */
-async function hooked(type: Type, ...hooks: Hook[]): Promise<string> {
-  const made = hooks.map((hook) => webhook(service, { namespace, ...hook }));
-  const { name, remove } = await configure(server, type, made);
-  cleanups.push(remove);
-  return name;
-}
 
 const requestAt = (path: string, index = 0): Loose => service.at(path)[index]?.request;
 
@@ -345,7 +334,7 @@ describe('ADM-2: what a mutating webhook does', () => {
     for (const name of ['z', 'y']) {
       const made = webhook(service, { path: `/${name}`, namespace });
       const { remove } = await configure(server, 'mutating', [made], `order-${name}`);
-      cleanups.push(remove);
+      later(remove);
       service.answer(`/${name}`, () => {
         order.push(name);
         return {};

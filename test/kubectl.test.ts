@@ -1,68 +1,28 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { writeAdminKubeconfig } from '../src/server/admin-kubeconfig.ts';
-import { adminToken, freshNamespace, startTestServer, type TestServer } from './harness.ts';
-
-/** Kubernetes' own client, unmodified, against the server with upstream's names. */
-const kubectlIsHere = spawnSync('kubectl', ['version', '--client']).status === 0;
+import { freshNamespace, startTestServer, type TestServer } from './harness.ts';
+import { type Kubectl, kubectlIsHere, kubectlOf } from './kubectl.ts';
 
 let server: TestServer;
-let directory: string;
+let client: Kubectl;
 let namespace: string;
 beforeAll(async () => {
   if (!kubectlIsHere) return;
-  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kubectl-'));
   server = await startTestServer({ dialect: 'kubernetes' });
-  const { url, caPem } = server.server;
-  writeAdminKubeconfig({
-    path: join(directory, 'config'),
-    server: url,
-    ...(caPem === undefined ? {} : { caPem }),
-    credential: { token: adminToken },
-    context: 'test',
-  });
+  client = kubectlOf(server);
 });
 afterAll(async () => {
   if (!kubectlIsHere) return;
   await server.stop();
-  rmSync(directory, { recursive: true, force: true });
+  client.remove();
 });
 beforeEach(async () => {
   if (kubectlIsHere) namespace = await freshNamespace(server);
 });
 
-interface Outcome {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function begin(args: readonly string[], options: { stdin?: string; editor?: string } = {}) {
-  const child = spawn('kubectl', [`--namespace=${namespace}`, ...args], {
-    env: {
-      ...process.env,
-      HOME: directory,
-      KUBECONFIG: join(directory, 'config'),
-      KUBECACHEDIR: join(directory, 'cache'),
-      ...(options.editor === undefined ? {} : { KUBE_EDITOR: options.editor }),
-    },
-  });
-  child.stdin.end(options.stdin ?? '');
-  const output = { stdout: '', stderr: '' };
-  child.stdout.on('data', (chunk) => {
-    output.stdout += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    output.stderr += chunk;
-  });
-  const done = new Promise<Outcome>((resolve) => {
-    child.on('close', (code) => resolve({ code, ...output }));
-  });
-  return { child, output, done };
-}
+const begin = (args: readonly string[], options?: { editor: string }) =>
+  client.begin([`--namespace=${namespace}`, ...args], options);
 
 /** Runs a command that must succeed; gives what it printed, without the last newline. */
 async function kubectl(...args: string[]): Promise<string> {
@@ -72,7 +32,7 @@ async function kubectl(...args: string[]): Promise<string> {
 }
 
 function file(name: string, text: string): string {
-  const path = join(directory, name);
+  const path = join(client.directory, name);
   writeFileSync(path, text);
   return path;
 }
@@ -235,7 +195,7 @@ describe.skipIf(!kubectlIsHere)('kubectl', () => {
       await expect.poll(() => watch.output.stdout, { timeout: 10_000 }).toMatch(/DELETED +c +1 /);
       expect(watch.output.stdout).toMatch(/^EVENT +NAME +DATA +AGE\nADDED +c +1 +\d+s\n/);
     } finally {
-      watch.child.kill();
+      watch.kill();
       await watch.done;
     }
   });

@@ -1,16 +1,12 @@
-import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
-  adminToken,
   eventually,
   freshNamespace,
   type Loose,
   startTestServer,
   type TestServer,
 } from './harness.ts';
+import { type Kubectl, kubectlIsHere, kubectlOf } from './kubectl.ts';
 
 const crontabs = {
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -42,15 +38,12 @@ const crontabs = {
   },
 };
 
-const kubectlPath = ['/usr/bin/kubectl', '/usr/local/bin/kubectl'].find((path) => existsSync(path));
-
-describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
+describe.skipIf(!kubectlIsHere)('an unmodified kubectl', () => {
   let server: TestServer;
-  let directory: string;
+  let client: Kubectl;
   let namespace: string;
 
   beforeAll(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'wheelhouse-kubectl-'));
     server = await startTestServer({ dialect: 'kubernetes' });
     namespace = await freshNamespace(server);
     const path = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -59,31 +52,17 @@ describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
       const { status } = await server.get('/apis/told.example.com/v1/crontabs');
       return status === 200;
     }, 'the custom kind');
-    const config = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      clusters: [{ name: 'c', cluster: { server: server.url, 'insecure-skip-tls-verify': true } }],
-      users: [{ name: 'u', user: { token: adminToken } }],
-      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u', namespace } }],
-      'current-context': 'x',
-    };
-    writeFileSync(join(directory, 'config'), JSON.stringify(config));
+    client = kubectlOf(server);
   });
   afterAll(async () => {
-    rmSync(directory, { recursive: true, force: true });
+    client.remove();
     await server.stop();
   });
 
-  function kubectl(args: readonly string[], input?: Loose) {
-    return new Promise<{ code: number; out: string; err: string }>((resolve) => {
-      const env = { HOME: directory, KUBECONFIG: join(directory, 'config'), PATH: '/usr/bin:/bin' };
-      const options = { env, timeout: 30_000 };
-      const child = execFile(kubectlPath ?? '', [...args], options, (error, out, err) => {
-        resolve({ code: error === null ? 0 : Number(error.code ?? 1), out, err });
-      });
-      child.stdin?.end(input === undefined ? '' : JSON.stringify(input));
+  const kubectl = (args: readonly string[], input?: Loose) =>
+    client.run([`--namespace=${namespace}`, ...args], {
+      stdin: input === undefined ? '' : JSON.stringify(input),
     });
-  }
 
   const deployment = (name: string, spec: Loose = {}) => ({
     apiVersion: 'apps/v1',
@@ -101,40 +80,43 @@ describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
 
   test('API-12: create, apply and apply on the server find what they look for', async () => {
     const created = await kubectl(['create', '-f', '-'], deployment('one'));
-    expect(created).toMatchObject({ code: 0, out: 'deployment.apps/one created\n' });
+    expect(created).toMatchObject({ code: 0, stdout: 'deployment.apps/one created\n' });
     const applied = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 2 }));
-    expect(applied).toMatchObject({ code: 0, out: 'deployment.apps/two created\n' });
+    expect(applied).toMatchObject({ code: 0, stdout: 'deployment.apps/two created\n' });
     const again = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 2 }));
-    expect(again).toMatchObject({ code: 0, out: 'deployment.apps/two unchanged\n' });
+    expect(again).toMatchObject({ code: 0, stdout: 'deployment.apps/two unchanged\n' });
     const changed = await kubectl(['apply', '-f', '-'], deployment('two', { replicas: 3 }));
-    expect(changed).toMatchObject({ code: 0, out: 'deployment.apps/two configured\n' });
+    expect(changed).toMatchObject({ code: 0, stdout: 'deployment.apps/two configured\n' });
     const onServer = await kubectl(
       ['apply', '--server-side', '-f', '-'],
       deployment('three', { replicas: 1 }),
     );
-    expect(onServer).toMatchObject({ code: 0, out: 'deployment.apps/three serverside-applied\n' });
+    expect(onServer).toMatchObject({
+      code: 0,
+      stdout: 'deployment.apps/three serverside-applied\n',
+    });
   });
 
   test('API-12: strict validation is the server’s', async () => {
     const args = ['create', '--dry-run=server', '--validate=strict', '-f', '-'];
     const wrong = await kubectl(args, deployment('four', { replicaz: 1 }));
     expect(wrong.code).toBe(1);
-    expect(wrong.err).toContain('strict decoding error: unknown field "spec.replicaz"');
+    expect(wrong.stderr).toContain('strict decoding error: unknown field "spec.replicaz"');
     const right = await kubectl(args, deployment('four'));
     expect(right).toMatchObject({
       code: 0,
-      out: 'deployment.apps/four created (server dry run)\n',
+      stdout: 'deployment.apps/four created (server dry run)\n',
     });
   });
 
   test('API-12: explain tells of built-in and custom kinds', async () => {
     const spec = await kubectl(['explain', 'deployment.spec', '--recursive']);
-    expect(spec).toMatchObject({ code: 0, err: '' });
-    expect(spec.out).toContain('FIELD: spec <DeploymentSpec>');
-    expect(spec.out).toMatch(/containerPort\t<integer> -required-/);
+    expect(spec).toMatchObject({ code: 0, stderr: '' });
+    expect(spec.stdout).toContain('FIELD: spec <DeploymentSpec>');
+    expect(spec.stdout).toMatch(/containerPort\t<integer> -required-/);
     const tab = await kubectl(['explain', 'crontabs.spec', '--recursive']);
-    expect(tab.out).toContain('What is wanted.');
-    expect(tab.out).toMatch(/replicas\t<integer>/);
+    expect(tab.stdout).toContain('What is wanted.');
+    expect(tab.stdout).toMatch(/replicas\t<integer>/);
   });
 
   test('API-12: custom objects are created, applied and judged', async () => {
@@ -146,8 +128,8 @@ describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
     });
     const wrong = await kubectl(['create', '-f', '-'], tab({ image: 'a', bad: 1 }));
     expect(wrong.code).toBe(1);
-    expect(wrong.err).toContain('strict decoding error: unknown field "spec.bad"');
-    const out = (text: string) => ({ code: 0, out: `crontab.told.example.com/tab ${text}\n` });
+    expect(wrong.stderr).toContain('strict decoding error: unknown field "spec.bad"');
+    const out = (text: string) => ({ code: 0, stdout: `crontab.told.example.com/tab ${text}\n` });
     const created = await kubectl(['apply', '-f', '-'], tab({ image: 'a' }));
     expect(created).toMatchObject(out('created'));
     const changed = await kubectl(['apply', '-f', '-'], tab({ image: 'b' }));
@@ -160,8 +142,8 @@ describe.skipIf(kubectlPath === undefined)('an unmodified kubectl', () => {
   test('API-12: clients of OpenAPI 2 read the protobuf form', async () => {
     const args = ['explain', 'pod.spec.containers.ports', '--output=plaintext-openapiv2'];
     const answer = await kubectl(args);
-    expect(answer).toMatchObject({ code: 0, err: '' });
-    expect(answer.out).toContain('RESOURCE: ports <[]Object>');
-    expect(answer.out).toMatch(/containerPort\t<integer> -required-/);
+    expect(answer).toMatchObject({ code: 0, stderr: '' });
+    expect(answer.stdout).toContain('RESOURCE: ports <[]Object>');
+    expect(answer.stdout).toMatch(/containerPort\t<integer> -required-/);
   });
 });

@@ -1,9 +1,7 @@
-import { execFile, spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshNamespace, startTestServer, type TestServer } from './harness.ts';
+import { type Kubectl, kubectlIsHere, kubectlOf } from './kubectl.ts';
 import { type Outcome, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
-
-const kubectlIsHere = spawnSync('kubectl', ['version', '--client']).status === 0;
 
 /**
  * Lines that both clients are given, each in a namespace of its own, in this order. A line may end
@@ -98,34 +96,25 @@ const lines: readonly (readonly [line: string, stdin?: string])[] = [
 describe.skipIf(!kubectlIsHere)('beside kubectl', () => {
   let server: TestServer;
   let home: SvcctlHome;
+  let client: Kubectl;
   const namespaces = { kubectl: '', svcctl: '' };
   beforeAll(async () => {
     server = await startTestServer({ dialect: 'kubernetes' });
     home = svcctlFor(server);
+    client = kubectlOf(server);
     for (const tool of ['kubectl', 'svcctl'] as const) {
       namespaces[tool] = await freshNamespace(server);
     }
   });
   afterAll(async () => {
     home.remove();
+    client.remove();
     await server.stop();
   });
 
-  function kubectl(words: readonly string[], stdin: string): Promise<Outcome> {
-    const { PATH } = process.env;
-    const env = {
-      PATH,
-      HOME: home.folder,
-      KUBECONFIG: `${home.folder}/config`,
-      KUBE_EDITOR: 'true',
-    };
-    return new Promise((resolve) => {
-      const child = execFile('kubectl', [...words], { env }, (error, out, err) => {
-        const code = error === null ? 0 : Number(error.code);
-        resolve({ code, out, err });
-      });
-      child.stdin?.end(stdin);
-    });
+  async function kubectl(words: readonly string[], stdin: string): Promise<Outcome> {
+    const { code, stdout, stderr } = await client.run(words, { stdin, editor: 'true' });
+    return { code: code ?? 1, out: stdout, err: stderr };
   }
 
   /** Without what must differ: names, times, identities, and how widely columns are set. */
