@@ -9,7 +9,12 @@ import type { EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
 import { answerFailure } from './endpoints/failure.ts';
 import { logRequest, requestLogLevel } from './endpoints/request-log.ts';
-import { addFlowHeaders, type FlowControl, Overloaded } from './flowcontrol/contract.ts';
+import {
+  addFlowHeaders,
+  type FlowClass,
+  type FlowControl,
+  Overloaded,
+} from './flowcontrol/contract.ts';
 import type { UserInfo } from './meta/types.ts';
 import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';
@@ -40,6 +45,7 @@ export async function serve(
   let user: UserInfo | undefined;
   let info: RequestInfo | undefined;
   let audit: AuditTrail | undefined;
+  let flow: FlowClass | undefined;
   const auditId = auditIdOf(exchange);
   const warnings: string[] = [];
   const baseHeaders: Record<string, string> = {
@@ -58,7 +64,8 @@ export async function serve(
     const entered = gates.flowControl.enter({ info, user, exchange });
     const place = entered instanceof Promise ? await entered : entered;
     try {
-      if (place.uids !== undefined) addFlowHeaders(baseHeaders, place.uids);
+      flow = place.flowClass;
+      if (flow !== undefined) addFlowHeaders(baseHeaders, flow);
       const heard = audit === undefined ? undefined : audit.judged.bind(audit);
       const permit = await gates.authorization.authorize(attributesOf(info, user), heard);
       await dispatch({ context, exchange, info, user, permit, baseHeaders, audit, warnings });
@@ -66,8 +73,9 @@ export async function serve(
       place.leave();
     }
   } catch (error) {
-    if (error instanceof Overloaded && error.uids !== undefined) {
-      addFlowHeaders(baseHeaders, error.uids);
+    if (error instanceof Overloaded && error.flowClass !== undefined) {
+      flow = error.flowClass;
+      addFlowHeaders(baseHeaders, flow);
     }
     const failed = { context, exchange, baseHeaders, error, audit, warnings };
     const told = await answerFailure(failed);
@@ -81,7 +89,7 @@ export async function serve(
     context.metrics.finished({ exchange, info, startMs, endMs });
   }
   if (logger.verbosity >= requestLogLevel) {
-    logRequest({ context, exchange, user, auditId, startMs });
+    logRequest({ context, exchange, user, flow, auditId, startMs });
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Exchange } from '../base/exchange.ts';
+import type { FlowClass } from '../flowcontrol/contract.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { EndpointContext } from './call.ts';
 
@@ -13,11 +14,13 @@ export function logRequest(request: {
   readonly context: Pick<EndpointContext, 'logger' | 'clock'>;
   readonly exchange: Exchange;
   readonly user: UserInfo | undefined;
+  /** Where nothing is classified, undefined. */
+  readonly flow: FlowClass | undefined;
   readonly auditId: string;
   /** Monotonic milliseconds. */
   readonly startMs: number;
 }): void {
-  const { context, exchange, user, auditId, startMs } = request;
+  const { context, exchange, user, flow, auditId, startMs } = request;
   const { method, url, httpVersion, remoteAddress, answeredStatus } = exchange;
   context.logger.debug(requestLogLevel, 'request', {
     auditId,
@@ -25,6 +28,8 @@ export function logRequest(request: {
     path: url.split('?', 1)[0],
     status: answeredStatus,
     user: user?.name,
+    flowSchema: flow?.flowSchema,
+    priorityLevel: flow?.priorityLevel,
     userAgent: exchange.header('user-agent'),
     remoteAddress,
     httpVersion,

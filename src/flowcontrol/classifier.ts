@@ -1,5 +1,5 @@
 import type { UserInfo } from '../meta/types.ts';
-import type { FlowInfo, FlowUids } from './contract.ts';
+import type { FlowClass, FlowInfo } from './contract.ts';
 import type { FlowSeries } from './flow-series.ts';
 import { matcherFor, type RequestMatcher } from './matching.ts';
 import type { PriorityLevel } from './priority-level.ts';
@@ -20,7 +20,7 @@ const flowsMax = 4096;
 class SchemaFlows {
   readonly settings: SchemaSettings;
   readonly level: PriorityLevel;
-  readonly #uids: FlowUids;
+  readonly #flowClass: FlowClass;
   readonly #series: () => FlowSeries;
   readonly #flows = new Map<string, Classified>();
 
@@ -28,7 +28,12 @@ class SchemaFlows {
     this.settings = settings;
     this.level = level;
     this.#series = series;
-    this.#uids = { flowSchemaUid: settings.uid, priorityLevelUid: level.settings.uid };
+    this.#flowClass = {
+      flowSchema: settings.name,
+      flowSchemaUid: settings.uid,
+      priorityLevel: level.name,
+      priorityLevelUid: level.settings.uid,
+    };
   }
 
   /** Whether its flows are told apart, which they need not be where there is but one queue. */
@@ -43,12 +48,11 @@ class SchemaFlows {
     const { level, settings } = this;
     const { response } = level.settings;
     const flow: Flow = {
-      schema: settings.name,
       distinguisher,
       hand:
         response.type === 'Queue' ? dealHand(flowHash(settings.name, distinguisher), response) : [],
       series: this.#series(),
-      uids: this.#uids,
+      flowClass: this.#flowClass,
     };
     if (this.#flows.size >= flowsMax) this.#flows.clear();
     const made = { level, flow };

@@ -24,9 +24,11 @@ export interface FlowRequest {
   readonly exchange: { readonly aborted: boolean; onAbort(callback: () => void): void };
 }
 
-/** Which schema and level a request belongs to, by their uids; empty for those not stored. */
-export interface FlowUids {
+/** Which schema and level a request belongs to; the uids are empty for those not stored. */
+export interface FlowClass {
+  readonly flowSchema: string;
   readonly flowSchemaUid: string;
+  readonly priorityLevel: string;
   readonly priorityLevelUid: string;
 }
 
@@ -34,7 +36,7 @@ export interface FlowUids {
 export interface Place {
   leave(): void;
   /** Undefined where nothing is classified. */
-  readonly uids: FlowUids | undefined;
+  readonly flowClass: FlowClass | undefined;
 }
 
 /** How many requests there are by whether they may write. */
@@ -63,7 +65,7 @@ export const priorityLevelHeader = 'x-kubernetes-pf-prioritylevel-uid';
 /** Adds the headers; those of objects that are not stored would say nothing. */
 export function addFlowHeaders(
   headers: Record<string, string>,
-  { flowSchemaUid, priorityLevelUid }: FlowUids,
+  { flowSchemaUid, priorityLevelUid }: FlowClass,
 ): void {
   if (flowSchemaUid !== '') headers[flowSchemaHeader] = flowSchemaUid;
   if (priorityLevelUid !== '') headers[priorityLevelHeader] = priorityLevelUid;
@@ -74,16 +76,16 @@ export function addFlowHeaders(
  * who writes it has no time for more.
  */
 export class Overloaded extends StatusError {
-  readonly uids: FlowUids | undefined;
+  readonly flowClass: FlowClass | undefined;
 
-  constructor(retryAfterSeconds: number, uids?: FlowUids) {
+  constructor(retryAfterSeconds: number, flowClass?: FlowClass) {
     super({
       code: 429,
       reason: 'TooManyRequests',
       message: 'Too many requests, please try again later.',
       details: { retryAfterSeconds },
     });
-    this.uids = uids;
+    this.flowClass = flowClass;
   }
 }
 
@@ -103,4 +105,4 @@ export function isReadOnly(verb: string): boolean {
 }
 
 /** The place of those that are not counted. */
-export const freePlace: Place = { leave: () => {}, uids: undefined };
+export const freePlace: Place = { leave: () => {}, flowClass: undefined };

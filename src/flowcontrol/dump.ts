@@ -172,7 +172,7 @@ function requestRow(
   const { flow, queue, startMs, request } = seat;
   const row = [
     level,
-    flow.schema,
+    flow.flowClass.flowSchema,
     String(queue?.index ?? -1),
     String(index),
     flow.distinguisher,

@@ -187,7 +187,7 @@ describe('OPS-3: seats follow shares and demand', () => {
       const place = fair.enter(requestOf(alice));
       if (place instanceof Promise) throw new Error('there is a seat');
       place.leave();
-      return place.uids?.flowSchemaUid;
+      return place.flowClass?.flowSchemaUid;
     };
     expect(uidOf()).toBe('');
     const [schema] = defaults.schemas.filter(({ name }) => name === 'global-default');

@@ -72,7 +72,8 @@ export class FairFlowControl implements FlowControl {
     this.#adjustedMs = clock.monotonic();
     const waitLimitMs = ({ info }: FlowRequest) => waitLimitOf(info, options.requestTimeoutMs);
     const newSet = (level: string) => {
-      const refusal = ({ uids }: Seat) => new Overloaded(this.#retryAfter.refused(level), uids);
+      const refusal = ({ flowClass }: Seat) =>
+        new Overloaded(this.#retryAfter.refused(level), flowClass);
       return new QueueSet({ clock, refusal, waitLimitMs });
     };
     this.levels = new PriorityLevels({ clock, seatsTotal: options.seatsTotal, newSet });

@@ -21,7 +21,7 @@ export function limitInFlight(limits: { readOnlyMax: number; mutatingMax: number
       inFlight[lane] += 1;
       let isTaken = true;
       return {
-        uids: undefined,
+        flowClass: undefined,
         leave() {
           if (isTaken) inFlight[lane] -= 1;
           isTaken = false;

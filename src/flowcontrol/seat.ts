@@ -1,14 +1,13 @@
-import type { FlowRequest, FlowUids, Place } from './contract.ts';
+import type { FlowClass, FlowRequest, Place } from './contract.ts';
 import type { FlowSeries } from './flow-series.ts';
 
 /** Requests that share fairly with other flows: those of one schema and one distinguisher. */
 export interface Flow {
-  readonly schema: string;
   readonly distinguisher: string;
   /** The queues it may use; one at least where its level queues. */
   readonly hand: readonly number[];
   readonly series: FlowSeries;
-  readonly uids: FlowUids;
+  readonly flowClass: FlowClass;
 }
 
 /** What a request is expected to take. */
@@ -82,8 +81,8 @@ export class Seat implements Place {
     return Math.max(this.initialSeats, this.finalSeats);
   }
 
-  get uids(): FlowUids {
-    return this.flow.uids;
+  get flowClass(): FlowClass {
+    return this.flow.flowClass;
   }
 
   leave(): void {

@@ -76,11 +76,15 @@ export const queuing = { queues: 8, handSize: 2, queueLengthLimit: 50 };
 
 export function flowOf(name: string, deck: { queues: number; handSize: number } = queuing): Flow {
   return {
-    schema: 'schema',
     distinguisher: name,
     hand: dealHand(flowHash('schema', name), deck),
     series: silentSeries,
-    uids: { flowSchemaUid: '', priorityLevelUid: '' },
+    flowClass: {
+      flowSchema: 'schema',
+      flowSchemaUid: '',
+      priorityLevel: 'level',
+      priorityLevelUid: '',
+    },
   };
 }
 
