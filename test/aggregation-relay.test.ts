@@ -69,7 +69,7 @@ test('ADM-4: a watch comes piece by piece, and ends for both when the client goe
   await eventually(async () => gone, 'the other server to see that nobody watches');
 });
 
-test('ADM-4: a watch outlives the time of other requests, and ends when its server ends it', async () => {
+test('ADM-4: a watch outlives other requests’ time, and ends when its server ends it', async () => {
   let end = () => {};
   extension.answer = ({ response }) => {
     response.writeHead(200);
@@ -83,7 +83,7 @@ test('ADM-4: a watch outlives the time of other requests, and ends when its serv
   expect(watch.events.map(({ type }) => type)).toEqual(['ADDED', 'DELETED']);
 });
 
-test('ADM-4: a client that reads slowly slows the other server down, and gets everything', async () => {
+test('ADM-4: a slow client slows the other server down, and gets everything', async () => {
   const bytes = 24 * 1024 * 1024;
   let written = 0;
   extension.answer = ({ response }) => {
@@ -124,7 +124,7 @@ test('ADM-4: a request without an answer in its time is answered 504', async () 
   });
 });
 
-test('ADM-4: an answer that stops half-way is cut off, never ended as if it were whole', async () => {
+test('ADM-4: an answer that stops half-way is cut off, not ended as if it were whole', async () => {
   for (const stop of ['reset', 'stall'] as const) {
     extension.answer = ({ response }) => {
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -289,7 +289,7 @@ test('ADM-4: a body goes on as it comes, and an early answer ends it', async () 
   expect(await refusal).toBe(413);
 });
 
-test('ADM-4: a connection that the other server has closed meanwhile is no reason to fail', async () => {
+test('ADM-4: a kept connection that the other server has closed is no failure', async () => {
   extension.answer = ({ response, request }) => {
     json(response, {});
     setTimeout(() => request.socket.destroy(), 5);
@@ -335,7 +335,7 @@ test('ADM-4: a request that asks for another protocol gets it, both ways', async
   await closed;
 });
 
-test('ADM-4: a refusal of another protocol comes back as it is, anything milder as 503', async () => {
+test('ADM-4: a refusal of another protocol comes back, anything milder is 503', async () => {
   const ask = async () => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
     const request = http1(`${things}/a/exec`, { headers });
@@ -355,7 +355,7 @@ test('ADM-4: a refusal of another protocol comes back as it is, anything milder 
   expect(await ask()).toEqual({ status: 503, text: 'invalid upgrade response: status code 200\n' });
 });
 
-test('ADM-4: other requests that utter a wish for another protocol are answered as before', async () => {
+test('ADM-4: others that wish for another protocol are answered as before', async () => {
   const request = http1('/api/v1/namespaces', {
     method: 'POST',
     headers: { connection: 'Upgrade', upgrade: 'h2c', 'content-type': 'application/json' },

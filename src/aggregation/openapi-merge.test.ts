@@ -25,7 +25,7 @@ test('ADM-4: only what the kept paths lead to is kept, however it is referred to
   expect([...kept.parameters.keys()]).toEqual([]);
 });
 
-test('ADM-4: a definition that means something else gets another name, one that does not is shared', () => {
+test('ADM-4: a definition that means something else gets another name', () => {
   const own: JsonObject = {
     swagger: '2.0',
     info: { title: 'ours' },

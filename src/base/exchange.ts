@@ -69,7 +69,7 @@ export interface BodyStream {
   drop(): void;
 }
 
-/** A connection that is no longer HTTP's. Who has it ends it. */
+/** A connection that is no longer HTTP's, paused. Who has it ends it. */
 export interface TakenConnection {
   readonly socket: Socket;
   /** What the client has sent already behind its request. */

@@ -227,6 +227,9 @@ function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void }
   server.on('clientError', refuseMalformed);
   const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     socket.on('error', ignore);
+    // What else comes waits for whoever will have the connection.
+    socket.off('data', ignore);
+    socket.pause();
     const made = upgrading({ request, socket, head });
     if (made === undefined) {
       socket.end(`HTTP/1.1 411 Length Required\r\n${emptyAndLast}`);

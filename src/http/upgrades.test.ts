@@ -71,6 +71,21 @@ test('whoever takes a connection over has it with what has come already', async 
   expect(text).toBe('mine: early');
 });
 
+test('what comes while nobody has the connection yet waits', async () => {
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      setTimeout(() => {
+        const { socket } = exchange.takeOver() ?? {};
+        socket?.on('data', (bytes: Buffer) => socket.end(`late: ${bytes}`));
+        socket?.resume();
+      }, 100);
+    },
+    bytes: [wish(''), 'early'],
+  });
+  expect(text).toBe('late: early');
+});
+
 test('a request that asks for nothing else cannot be taken over', async () => {
   const text = await said({
     upgrades: 'taken',
