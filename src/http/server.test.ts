@@ -450,6 +450,19 @@ describe('drain', () => {
     clock.advance(2000);
     expect(await drained).toEqual({ complete: false });
   });
+
+  test('a connection that asks nothing does not hold up a stop', async () => {
+    await serve(() => {});
+    const { port } = server.address;
+    const silent = connectTcp({ port, host: '127.0.0.1' });
+    const idle = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    for (const socket of [silent, idle]) socket.on('error', () => {});
+    const gone = Promise.all([silent, idle].map((socket) => once(socket, 'close')));
+    await Promise.all([once(silent, 'connect'), once(idle, 'secureConnect')]);
+    for (const socket of [silent, idle]) socket.resume();
+    expect(await server.drain({ timeoutMs: 10_000 })).toEqual({ complete: true });
+    await gone;
+  });
 });
 
 test('the client certificate is shown, not judged', async () => {

@@ -77,12 +77,13 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   else acceptHttp2(server as SecureServer, core);
   const address = await listening(server, listen);
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
+  const cutOff = followSockets(server, core);
 
   const close = (): Promise<void> => {
     sweep.stop();
     return new Promise((resolve) => {
       server.close(() => resolve());
-      core.destroyConnections();
+      cutOff();
     });
   };
   return {
@@ -102,11 +103,27 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       const complete = await within({ clock, timeoutMs, task: quiet });
       sweep.stop();
       if (complete) await within({ clock, timeoutMs: partingMs, task: stopped });
-      core.destroyConnections();
+      cutOff();
       await stopped;
       return { complete };
     },
     close,
+  };
+}
+
+/**
+ * Gives what cuts all connections off, those too that the core has not heard of since they have not
+ * asked anything: one that never gets so far would hold up a stop until it is too slow.
+ */
+function followSockets(server: Server, core: ServerCore): () => void {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  return () => {
+    core.destroyConnections();
+    for (const socket of sockets) socket.destroy();
   };
 }
 
