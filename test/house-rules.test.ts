@@ -345,8 +345,10 @@ function markupUses(tree: ts.SourceFile, names: RegExp): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node): void => {
     const named = ts.isIdentifier(node) || ts.isStringLiteralLike(node) ? node.text : '';
-    if (names.test(named) || /^(localStorage|cookie|write(ln)?|javascript:.*)$/.test(named)) {
+    if (names.test(named) || /^(localStorage|cookie|javascript:.*)$/.test(named)) {
       found.push(named);
+    } else if (/^document\.write(ln)?$/.test(node.getText(tree))) {
+      found.push(node.getText(tree));
     } else if (ts.isNewExpression(node) && node.expression.getText(tree) === 'Function') {
       found.push('new Function');
     }

@@ -45,8 +45,8 @@ export interface ApiOptions {
   readonly base: string;
   /** Undefined where the browser's certificate, or a proxy, says who the user is. */
   readonly token: () => string | undefined;
-  /** Called for a 401: the token has expired, or never was one. */
-  readonly onUnauthorized: () => void;
+  /** Called for a 401: the token that was shown has expired, or never was one. */
+  readonly onUnauthorized: (token: string | undefined) => void;
   /** Reads an answer in YAML. */
   readonly parseYaml: (text: string) => Promise<JsonValue | undefined>;
 }
@@ -107,7 +107,7 @@ async function openAnswer(options: ApiOptions, request: ApiRequest): Promise<Fet
   if ((status >= 200 && status < 300) || (status === 304 && request.etag !== undefined)) {
     return answer;
   }
-  if (status === 401) options.onUnauthorized();
+  if (status === 401) options.onUnauthorized(token);
   throw await refusalOf(answer, options, signal);
 }
 

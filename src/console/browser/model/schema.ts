@@ -37,6 +37,8 @@ export interface ExplainedField {
 export interface Explained {
   readonly type: string;
   readonly description: string;
+  /** What is known of it as a field of another; undefined for the kind itself. */
+  readonly own: ExplainedField | undefined;
   readonly fields: readonly ExplainedField[];
 }
 
@@ -77,10 +79,13 @@ export function explain(
   path: readonly string[],
 ): Explained | undefined {
   let shown = root;
+  let own: ExplainedField | undefined;
   for (const name of path) {
     const properties = propertiesOf(itemOf(schemas, shown));
     if (!Object.hasOwn(properties, name)) return undefined;
+    const isRequired = textsOf(itemOf(schemas, shown), 'required').includes(name);
     shown = objectOf(properties, name);
+    own = fieldOf(schemas, { name, property: shown, isRequired });
   }
   const held = itemOf(schemas, shown);
   const properties = propertiesOf(held);
@@ -88,6 +93,7 @@ export function explain(
   return {
     type: typeName(schemas, shown),
     description: descriptionOf(shown) || descriptionOf(held),
+    own,
     fields: Object.keys(properties)
       .sort()
       .map((name) => {

@@ -48,8 +48,10 @@ export function createSession(options: {
     tokens.write(undefined);
     set({ phase: 'signed out', message });
   };
-  const onUnauthorized = (): void => {
-    if (state.phase === 'signed in') forget('The server no longer accepts this sign-in.');
+  const onUnauthorized = (refused: string | undefined): void => {
+    // An answer may be late: the token it is about is not the one that is used by now.
+    if (state.phase === 'signed in' && refused === token)
+      forget('The server no longer accepts this sign-in.');
   };
   const { fetch, base, parseYaml } = options;
   const api = createApi({ fetch, base, token: () => token, onUnauthorized, parseYaml });

@@ -32,6 +32,8 @@ export interface Page {
   readonly root: HTMLElement;
   /** Whether it holds something the user has written and not saved. */
   readonly hasUnsaved?: () => boolean;
+  /** Follows again what an expired sign-in had ended. */
+  readonly resume?: () => void;
   /** It is about a kind that the server does not serve, or not yet. */
   readonly isUnserved?: boolean;
   /** Ends what the page has begun: watches, timers. */

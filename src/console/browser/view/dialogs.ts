@@ -60,12 +60,11 @@ export function deleteDialog(
   context: PageContext,
   options: {
     readonly target: ObjectName;
-    readonly uid: string;
-    readonly resourceVersion: string;
-    readonly onDone: () => void;
+    /** What was seen of it; undefined when the user may not read it. */
+    readonly seen: { readonly uid: string; readonly resourceVersion: string } | undefined;
   },
 ): void {
-  const { target, uid, resourceVersion } = options;
+  const { target, seen } = options;
   const propagation = choice(propagations, '');
   const unchanged = element('input', { type: 'checkbox', checked: true });
   const grace = element('input', { type: 'number', min: '0', placeholder: 'as it says itself' });
@@ -74,21 +73,22 @@ export function deleteDialog(
     body: [
       element('p', {}, 'This cannot be taken back.'),
       labelled('Dependents', propagation),
-      labelled('Only if it is as it was shown', unchanged),
+      ...(seen === undefined ? [] : [labelled('Only if it is as it was shown', unchanged)]),
       labelled('Seconds of grace', grace),
     ],
     action: 'Delete',
     async act() {
       const wanted = propagation.value as Propagation | '';
       const how: Deletion = {
-        uid,
+        ...(seen === undefined ? {} : { uid: seen.uid }),
         ...(wanted === '' ? {} : { propagation: wanted }),
-        ...(unchanged.checked ? { resourceVersion } : {}),
+        ...(seen !== undefined && unchanged.checked
+          ? { resourceVersion: seen.resourceVersion }
+          : {}),
         ...(grace.value === '' ? {} : { gracePeriodSeconds: Number(grace.value) }),
       };
       const outcome = await deleteObject(context.api, target, how);
       context.announce(`${target.name} is ${outcome === 'gone' ? 'deleted' : 'being deleted'}.`);
-      options.onDone();
       return undefined;
     },
   });

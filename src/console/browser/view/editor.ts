@@ -75,8 +75,8 @@ class TextEditor implements Editor {
       { class: 'editor' },
       element('div', { class: 'bar' }, ...this.#tools()),
       this.#notice,
-      element('div', { class: 'split' }, this.#text, explained.root),
       this.#result,
+      element('div', { class: 'split' }, this.#text, explained.root),
     );
   }
 

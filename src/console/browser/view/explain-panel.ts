@@ -62,8 +62,14 @@ function drawn(schema: KindSchema, { kind, path, show }: Drawing): HTMLElement[]
   ]);
   return [
     element('nav', { 'aria-label': 'Field' }, ...steps),
-    element('p', {}, element('code', {}, explained.type)),
-    element('p', { class: 'description' }, explained.description || 'Nothing is said about it.'),
+    element(
+      'p',
+      {},
+      element('code', {}, explained.type),
+      explained.own?.isRequired === true && element('em', {}, ' required'),
+    ),
+    element('p', { class: 'description' }, path.length === 0 && explained.description),
+    ...(explained.own === undefined ? [] : detailsOf(explained.own)),
     element('dl', {}, ...fields.flat()),
   ];
 }

@@ -5,7 +5,7 @@ import { type Kind, type ObjectName, resourceName } from '../model/kinds.ts';
 import { objectCommand } from '../model/kubectl.ts';
 import { type LoadedObject, loadObject, ownersOf } from '../model/object.ts';
 import { hashOf, type ObjectTab, objectTabs } from '../model/route.ts';
-import { openTable } from '../model/table-store.ts';
+import { openTable, type TableStore } from '../model/table-store.ts';
 import { withoutManagedFields } from '../model/yaml.ts';
 import { type Page, type PageContext, routeOfKind } from './context.ts';
 import { deleteDialog, scaleDialog } from './dialogs.ts';
@@ -43,6 +43,7 @@ class ObjectPage implements Page {
   readonly #body = element('div', { class: 'body' });
   #object: LoadedObject | undefined;
   #editor: Editor | undefined;
+  #row: TableStore | undefined;
   #ends: (() => void)[] = [];
   #isClosed = false;
 
@@ -93,7 +94,12 @@ class ObjectPage implements Page {
         isFirst = false;
       },
     });
+    this.#row = row;
     this.#ends.push(() => row.close());
+  }
+
+  resume(): void {
+    this.#row?.restart();
   }
 
   hasUnsaved(): boolean {
@@ -138,13 +144,11 @@ class ObjectPage implements Page {
   }
 
   #delete(): void {
-    const metadata = objectOf(this.#object?.value ?? {}, 'metadata');
-    deleteDialog(this.#context, {
-      target: this.#target,
-      uid: textOf(metadata, 'uid'),
-      resourceVersion: textOf(metadata, 'resourceVersion'),
-      onDone: () => {},
-    });
+    const object = this.#object;
+    const uid = textOf(objectOf(object?.value ?? {}, 'metadata'), 'uid');
+    const seen =
+      object === undefined ? undefined : { uid, resourceVersion: object.resourceVersion };
+    deleteDialog(this.#context, { target: this.#target, seen });
   }
 
   #showGone(): void {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
 import type { Subject } from '../model/access.ts';
 import { type Discovery, openDiscovery } from '../model/discovery.ts';
 import { messageOf } from '../model/failure.ts';
@@ -12,6 +12,11 @@ import { button, element, fill } from './element.ts';
 import { createNavigation } from './navigation.ts';
 import { openPage } from './pages.ts';
 import { signInPage } from './sign-in-page.ts';
+
+/** What brings kinds and takes them; who may not watch it hears of them a little later. */
+const definitionsName = 'customresourcedefinitions';
+/** A definition changes several times before its kind is served. */
+const refreshAfterMs = 200;
 
 /** What the console needs of the window it is in. */
 export interface Host {
@@ -68,7 +73,7 @@ export function startConsole(host: Host): RunningConsole {
       if (workspace === undefined || workspace.subject.user !== state.subject.user) {
         leave();
         workspace = new Workspace({ host, session, subject: state.subject });
-      }
+      } else workspace.resume();
       fill(host.root, workspace.root);
       return;
     }
@@ -102,6 +107,8 @@ class Workspace {
   readonly #said = element('output', { class: 'said', role: 'status' });
   #discovery: Discovery | undefined;
   #namespaces: TableStore | undefined;
+  #definitions: TableStore | undefined;
+  #refreshing: Timer | undefined;
   #hash = '';
   readonly #unlisten: () => void;
   #isClosed = false;
@@ -129,12 +136,21 @@ class Workspace {
     void this.#open();
   }
 
+  /** Follows again what an expired sign-in had ended. */
+  resume(): void {
+    this.#namespaces?.restart();
+    this.#definitions?.restart();
+    this.page?.resume?.();
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#unlisten();
     this.page?.close();
     this.#discovery?.close();
     this.#namespaces?.close();
+    this.#definitions?.close();
+    this.#refreshing?.stop();
   }
 
   #header(): HTMLElement {
@@ -191,7 +207,10 @@ class Workspace {
       const discovery = await openDiscovery({ api, clock, onChange });
       if (this.#isClosed) return discovery.close();
       this.#discovery = discovery;
-      this.#followNamespaces();
+      this.#namespaces = this.#follow({ group: '', resource: 'namespaces' }, () => {});
+      const { dialect } = discovery.current();
+      const definitions = { group: dialect.group('apiextensions'), resource: definitionsName };
+      this.#definitions = this.#follow(definitions, () => this.#refreshKinds(discovery));
       this.#route();
     } catch (error) {
       const again = button('Try again', () => this.#open());
@@ -199,15 +218,27 @@ class Workspace {
     }
   }
 
-  #followNamespaces(): void {
+  /** The objects of a kind as they come and go, if the user may see them. */
+  #follow(
+    wanted: { readonly group: string; readonly resource: string },
+    onChange: () => void,
+  ): TableStore | undefined {
     const { api, clock, random } = this.#context;
-    const isIt = ({ group, resource }: { group: string; resource: string }): boolean =>
-      group === '' && resource === 'namespaces';
-    const kind = this.#context.discovered().kinds.find(isIt);
-    if (kind === undefined) return;
+    const kind = this.#context
+      .discovered()
+      .kinds.find(({ group, resource }) => group === wanted.group && resource === wanted.resource);
+    if (kind === undefined) return undefined;
     const selectors = { labelSelector: '', fieldSelector: '' };
     const query = { kind, namespace: undefined, ...selectors, pageSize: 500 };
-    this.#namespaces = openTable({ api, clock, random, query, onChange: () => {} });
+    return openTable({ api, clock, random, query, onChange });
+  }
+
+  #refreshKinds(discovery: Discovery): void {
+    this.#refreshing?.stop();
+    this.#refreshing = this.#host.clock.after(refreshAfterMs, () => {
+      // What fails now is asked again by and by.
+      discovery.refresh().catch(() => {});
+    });
   }
 
   #kindsChanged(): void {

@@ -38,6 +38,7 @@ export function tablePage(context: PageContext, kind: Kind, at: TableRoute): Pag
   return {
     title: `${kind.kind} objects`,
     root: view.root,
+    resume: () => table.restart(),
     close() {
       ages.stop();
       table.close();
