@@ -148,6 +148,46 @@ test('OPS-3: requests are told apart from the first moment, stored objects or no
   );
 });
 
+test('OPS-3: long lists and writes that many watch take more seats', async () => {
+  const server = await start({});
+  const user = as('alice');
+  const labels = '{priority_level="global-default",flow_schema="global-default"}';
+  const sample = async (name: string) => {
+    const { text } = await server.get('/metrics');
+    const line = text.split('\n').find((one) => one.startsWith(`${name}${labels} `));
+    return Number(line?.split(' ').at(-1) ?? 0);
+  };
+  const seats = () => sample('apiserver_flowcontrol_work_estimated_seats_sum');
+  const make = (index: number) =>
+    server.post(configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: `c${index}` },
+    });
+  await Promise.all(Array.from({ length: 110 }, (_, index) => make(index)));
+  expect((await server.get(configMaps, user)).body.items.length).toBeGreaterThanOrEqual(110);
+  expect(await seats()).toBe(2);
+  await server.get(`${configMaps}?limit=10`, user);
+  expect(await seats()).toBe(3);
+  const watches = await Promise.all(
+    Array.from({ length: 11 }, () => server.watch(`${configMaps}?watch=true`)),
+  );
+  const before = await seats();
+  expect((await server.remove(`${configMaps}/c0`, undefined, user)).status).toBe(200);
+  expect(await seats()).toBe(before + 2);
+  expect(await sample('apiserver_flowcontrol_watch_count_samples_sum')).toBe(11);
+  await eventually(
+    async () => (await sample('apiserver_flowcontrol_current_executing_seats')) === 0,
+    'the seats to be free again',
+  );
+  for (const watch of watches) watch.close();
+  await eventually(async () => {
+    const then = await seats();
+    await server.remove(`${configMaps}/c1`, undefined, user);
+    return (await seats()) === then + 1;
+  }, 'the watches to be forgotten');
+});
+
 test('OPS-3: the flags choose, and must leave seats to give', () => {
   const optionsOf = (...args: string[]) => {
     const outcome = readOptions(args);
