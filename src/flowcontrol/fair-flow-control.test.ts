@@ -90,6 +90,47 @@ describe('OPS-3: which level requests go to by default', () => {
   });
 });
 
+describe('OPS-3: how flows are told apart', () => {
+  const flowsOf = (level: string, requests: readonly (readonly [string, Partial<FlowInfo>])[]) => {
+    const { fair } = fairOf(600);
+    const groups = ['system:serviceaccounts', known];
+    for (const [user, info] of requests) {
+      void fair.enter(requestOf(userOf(user, groups), infoOf(info)));
+    }
+    const set = fair.levels.of(level)?.set;
+    const found = Array.from(set?.executing ?? [], ({ flow }) => flow.distinguisher);
+    fair.close();
+    return found;
+  };
+
+  test('OPS-3: by namespace, whoever asks', () => {
+    const [scheduler, account] = ['system:kube-scheduler', 'system:serviceaccount:svc-system:a'];
+    expect(
+      flowsOf('workload-high', [
+        [scheduler, { namespace: 'a' }],
+        [scheduler, { namespace: 'b' }],
+        [account, { namespace: 'a' }],
+        [scheduler, { namespace: '' }],
+      ]),
+    ).toEqual(['a', 'b', 'a', '']);
+  });
+
+  test('OPS-3: by user, wherever', () => {
+    const [one, other] = ['system:serviceaccount:ns:a', 'system:serviceaccount:ns:b'];
+    expect(
+      flowsOf('workload-low', [
+        [one, { namespace: 'a' }],
+        [one, { namespace: 'b' }],
+        [other, { namespace: 'a' }],
+      ]),
+    ).toEqual([one, one, other]);
+  });
+
+  test('OPS-3: not at all where there are no queues to choose from', () => {
+    expect(flowsOf('exempt', [['a', { isResourceRequest: false, path: '/livez' }]])).toEqual(['']);
+  });
+});
+
 describe('OPS-3: seats follow shares and demand', () => {
   test('OPS-3: each level has its part of the server’s seats, some of it to lend', () => {
     const { fair } = fairOf(600);

@@ -105,8 +105,9 @@ export class PriorityLevels {
   }
 
   /**
-   * What exempt levels used is taken off first; the rest is for those that limit. One that may have a seat has one
-   * at least: with none, its first request would have to wait for the next adjustment.
+   * Levels that limit get what they could use, as long as exempt ones have left enough for all to
+   * have the least they should. One that may have a seat has one at least: with none, its first
+   * request would have to wait for the next adjustment.
    */
   #allocate(): void {
     const levels = [...this.#levels.values()];

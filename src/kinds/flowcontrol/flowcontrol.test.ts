@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../base/json.ts';
+import { dialectOf } from '../../dialect.ts';
 import {
   createComplaints,
   kindOf,
@@ -8,6 +9,7 @@ import {
   rowTitle,
   updateComplaints,
 } from '../testing.ts';
+import { defaultFlowObjects } from './default-objects.ts';
 
 describe('FlowSchema', () => {
   const def = kindOf('FlowSchema');
@@ -162,5 +164,43 @@ describe('PriorityLevelConfiguration', () => {
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+  });
+});
+
+describe('mandatory objects', () => {
+  const dialect = dialectOf('svc');
+  const { levels, schemas } = defaultFlowObjects(dialect);
+  const named = (objects: typeof levels, name: string) =>
+    objects.find(({ metadata }) => metadata.name === name) as JsonObject;
+  const fixed = (name: string, part = '') => `spec of '${name}'${part} must equal the fixed value`;
+  const ofExempt = " except the 'spec.exempt' field";
+
+  test.each([
+    ['FlowSchema', 'exempt', { 'spec.rules': [] }, fixed('exempt')],
+    ['FlowSchema', 'catch-all', { 'spec.matchingPrecedence': 9 }, fixed('catch-all')],
+    [
+      'PriorityLevelConfiguration',
+      'catch-all',
+      { 'spec.limited.nominalConcurrencyShares': 6 },
+      fixed('catch-all'),
+    ],
+    [
+      'PriorityLevelConfiguration',
+      'exempt',
+      { 'spec.limited': {}, 'spec.type': 'Limited', 'spec.exempt': undefined },
+      fixed('exempt', ofExempt),
+    ],
+  ])('OPS-3: the %s %s is what it is', (kind, name, mutation, wanted) => {
+    const def = kindOf(kind);
+    const object = named(kind === 'FlowSchema' ? schemas : levels, name);
+    expect(createComplaints(def, object)).toEqual([]);
+    const complaints = createComplaints(def, mutated(object, mutation as Row[0]));
+    expect(complaints.some((one) => one.startsWith('spec: ') && one.endsWith(wanted))).toBe(true);
+  });
+
+  test('OPS-3: shares of its own may be chosen for the level exempt', () => {
+    const shares = { 'spec.exempt': { nominalConcurrencyShares: 7, lendablePercent: 10 } };
+    const object = mutated(named(levels, 'exempt'), shares);
+    expect(createComplaints(kindOf('PriorityLevelConfiguration'), object)).toEqual([]);
   });
 });
