@@ -11,6 +11,7 @@ import {
   type TaggedBody,
   taggedBody,
 } from '../endpoints/non-resource.ts';
+import { answerPart } from '../endpoints/openapi.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { aggregatedDiscovery } from '../views/discovery.ts';
 import { type ApiRegistration, isRemote, type RemoteApi, registrationOf } from './api-service.ts';
@@ -211,10 +212,13 @@ export class Aggregation implements AggregationPort {
     const path = admitted.info.path.replace(/\/$/, '');
     if (path === '/openapi/v2') return this.#openApi.answerWhole(admitted);
     if (path === '/openapi/v3') return this.#openApi.answerIndex(admitted);
-    const [root, group, version, ...rest] = path.slice('/openapi/v3/'.length).split('/');
+    const name = path.slice('/openapi/v3/'.length);
+    const [root, group, version, ...rest] = name.split('/');
     const api = this.#remotes.get(`${group}/${version}`);
     const isOne = path.startsWith('/openapi/v3/') && root === 'apis' && rest.length === 0;
-    if (!isOne || api === undefined || !(await this.#openApi.has(api))) return false;
+    const who = isOne && api !== undefined ? await this.#openApi.whoHas(api) : undefined;
+    if (who === undefined || api === undefined) return false;
+    if (who !== 'server') return answerPart(admitted, { name, document: who });
     await this.#pass(admitted, api);
     return true;
   }

@@ -7,9 +7,11 @@ import { answerDocument, documentsOf, wholeTypes } from '../endpoints/openapi.ts
 import { HeldDocument } from '../endpoints/openapi-documents.ts';
 import { StatusError } from '../meta/status.ts';
 import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
+import { documentUrl } from '../views/openapi-v3.ts';
 import { openApiV3Shapes } from '../views/openapi-v3-proto.ts';
 import type { RemoteApi } from './api-service.ts';
 import type { AskServer } from './discovery-follower.ts';
+import { convertOpenApi } from './openapi-convert.ts';
 import { mergeOpenApi } from './openapi-merge.ts';
 import { documentName, RemoteOpenApi } from './remote-openapi.ts';
 
@@ -18,6 +20,9 @@ export class MergedOpenApi {
   readonly #remote: RemoteOpenApi;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  /** Documents of OpenAPI 3 made of OpenAPI 2, with the digests of what they are made of. */
+  #converted: ReadonlyMap<string, { readonly of: string; readonly document: HeldDocument }> =
+    new Map();
   #whole: { readonly key: string; readonly document: HeldDocument } | undefined;
 
   constructor(options: {
@@ -36,9 +41,14 @@ export class MergedOpenApi {
     this.#whole = undefined;
   }
 
-  /** Whether the server tells of a document about the group version. */
-  async has(api: RemoteApi): Promise<boolean> {
-    return (await this.#remote.index()).has(documentName(api));
+  /**
+   * Who has the document about a group version: the server that answers for it, or, where that
+   * knows OpenAPI 2 alone, this one, which makes it of that. Undefined: there is none.
+   */
+  async whoHas(api: RemoteApi): Promise<'server' | HeldDocument | undefined> {
+    const name = documentName(api);
+    if ((await this.#remote.index()).has(name)) return 'server';
+    return (await this.#convertedDocuments()).get(name);
   }
 
   /** Answers `/openapi/v3`. Throws 406. */
@@ -47,6 +57,9 @@ export class MergedOpenApi {
     const own = decoded(await documentsOf(admitted.context).index());
     const paths: JsonObject = { ...(isObject(own['paths']) ? own['paths'] : {}) };
     for (const [name, serverRelativeURL] of remote) setMember(paths, name, { serverRelativeURL });
+    for (const [name, { digest }] of await this.#convertedDocuments()) {
+      setMember(paths, name, { serverRelativeURL: documentUrl(name, digest) });
+    }
     const names = Object.keys(paths).sort();
     const sorted = Object.fromEntries(names.map((name) => [name, paths[name]]));
     return answerDocument(admitted, {
@@ -73,6 +86,20 @@ export class MergedOpenApi {
       this.#logger.warn('the OpenAPI of other servers is left out', { error: String(error) });
       return false;
     }
+  }
+
+  async #convertedDocuments(): Promise<ReadonlyMap<string, HeldDocument>> {
+    const before = this.#converted;
+    const only = await this.#remote.onlyParts();
+    this.#converted = new Map(
+      [...only].map(([name, { digest, parts }]) => {
+        const known = before.get(name);
+        if (known?.of === digest) return [name, known];
+        const document = this.#hold(jsonText(convertOpenApi(parts)), openApiV3Shapes);
+        return [name, { of: digest, document }];
+      }),
+    );
+    return new Map([...this.#converted].map(([name, { document }]) => [name, document]));
   }
 
   #hold(text: string, shapes: typeof openApiV2Shapes): HeldDocument {

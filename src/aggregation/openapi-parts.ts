@@ -1,7 +1,9 @@
 import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
 
-/** What of an OpenAPI 2 document is merged with others'. */
+/** What an OpenAPI 2 document says, as far as it is merged with others'. */
 export interface OpenApiParts {
+  /** Title and version. */
+  readonly info: JsonObject;
   readonly paths: ReadonlyMap<string, JsonValue>;
   readonly definitions: ReadonlyMap<string, JsonValue>;
   readonly parameters: ReadonlyMap<string, JsonValue>;
@@ -16,7 +18,9 @@ const depthMax = 200;
 
 /** The parts of a document. Throws when they are no objects. */
 export function partsOf(document: JsonObject): OpenApiParts {
+  const info = member(document, 'info');
   return {
+    info: isObject(info) ? info : {},
     paths: membersOf(document, 'paths'),
     definitions: membersOf(document, 'definitions'),
     parameters: membersOf(document, 'parameters'),
@@ -49,7 +53,8 @@ export function keepPaths(parts: OpenApiParts, isKept: (path: string) => boolean
     }
   }
   const only = (of: Referable) => new Map([...parts[of]].filter(([name]) => used[of].has(name)));
-  return { paths, definitions: only('definitions'), parameters: only('parameters') };
+  const { info } = parts;
+  return { info, paths, definitions: only('definitions'), parameters: only('parameters') };
 }
 
 function referencesIn(value: JsonValue): { readonly of: Referable; readonly name: string }[] {

@@ -15,8 +15,8 @@ type Form = 'v2' | 'v3';
 interface Told {
   /** What of `/openapi/v2` is about it. */
   readonly v2: OpenApiParts;
-  /** Where its own document is: `/openapi/v3/apis/g/v?hash=…`. */
-  readonly v3: string;
+  /** Where its own document is: `/openapi/v3/apis/g/v?hash=…`; or that there are none at all. */
+  readonly v3: { readonly place: string } | 'none';
 }
 
 interface Held<Value> {
@@ -81,7 +81,22 @@ export class RemoteOpenApi {
   /** Where documents of OpenAPI 3 are, by their names in the index: `apis/<group>/<version>`. */
   async index(): Promise<ReadonlyMap<string, string>> {
     const held = await this.#current('v3');
-    return new Map(held.map(({ api, value }) => [documentName(api), value]));
+    return new Map(
+      held.flatMap(({ api, value }) =>
+        value === 'none' ? [] : [[documentName(api), value.place] as const],
+      ),
+    );
+  }
+
+  /** The parts of those that know OpenAPI 2 alone, by the same names. */
+  async onlyParts(): Promise<ReadonlyMap<string, { digest: string; parts: OpenApiParts }>> {
+    const old = new Set<RemoteApi>();
+    for (const { api, value } of await this.#current('v3')) if (value === 'none') old.add(api);
+    if (old.size === 0) return new Map();
+    const held = (await this.#current('v2')).filter(({ api }) => old.has(api));
+    return new Map(
+      held.map(({ api, digest, value }) => [documentName(api), { digest, parts: value }]),
+    );
   }
 
   /** The parts of OpenAPI 2, and a key that changes when they do. */
@@ -160,7 +175,8 @@ export class RemoteOpenApi {
   #take(api: RemoteApi, form: Form, answer: FetchedDocument): void {
     const held = this.#holding(api.name);
     if (answer.status === 404) {
-      held[form].value = undefined;
+      if (form === 'v2') held.v2.value = undefined;
+      else held.v3.value = 'none';
       return;
     }
     if (answer.status !== 200) throw new Error(`status ${answer.status}`);
@@ -193,7 +209,7 @@ export function documentName({ group, version }: RemoteApi): string {
 }
 
 /** Where the index says the document is; it must be where it belongs. Undefined: there is none. */
-function placeIn(index: object, api: RemoteApi): string | undefined {
+function placeIn(index: object, api: RemoteApi): { readonly place: string } | undefined {
   const paths = member(index as never, 'paths');
   const name = documentName(api);
   const entry = isObject(paths) ? member(paths, name) : undefined;
@@ -201,5 +217,5 @@ function placeIn(index: object, api: RemoteApi): string | undefined {
   const place = `/openapi/v3/${name}`;
   const told = member(entry, 'serverRelativeURL');
   const isGood = typeof told === 'string' && (told === place || told.startsWith(`${place}?`));
-  return isGood ? told : place;
+  return { place: isGood ? told : place };
 }

@@ -24,7 +24,10 @@ export function openApiEndpoint(admitted: Admitted): MaybePromise<boolean> {
   const documents = documentsOf(admitted.context);
   if (isIndex) return documents.index().then((document) => answerDocument(admitted, { document }));
   if (isWhole) return answerDocument(admitted, { document: documents.whole(), types: wholeTypes });
-  return answerPart(admitted, documents, path.slice('/openapi/v3/'.length));
+  const name = path.slice('/openapi/v3/'.length);
+  const document = documents.part(name);
+  if (document === undefined) throw noSuchPath();
+  return answerPart(admitted, { name, document });
 }
 
 /** This server's own documents. */
@@ -51,14 +54,14 @@ function versionText(version: JsonObject): string {
   return typeof text === 'string' ? text : 'unversioned';
 }
 
-/** A URL with the digest of a document may be kept for good; one with another's leads to the new one. */
-function answerPart(
+/**
+ * Answers with a document of OpenAPI 3, by its name in the index. A URL with its digest may be kept
+ * for good; one with another's leads to the new one.
+ */
+export function answerPart(
   admitted: Admitted,
-  documents: OpenApiDocuments,
-  name: string,
+  { name, document }: { readonly name: string; readonly document: HeldDocument },
 ): MaybePromise<boolean> {
-  const document = documents.part(name);
-  if (document === undefined) throw noSuchPath();
   const hash = admitted.info.query.get('hash') ?? '';
   if (hash === '') return answerDocument(admitted, { document, types: partTypes });
   if (hash !== document.digest) {
