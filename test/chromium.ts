@@ -3,12 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { eventually, type Loose } from './harness.ts';
+import type { Loose } from './harness.ts';
 
 /** The browser that is here, if one is. */
 export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find(
   (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0,
 );
+
+/** A browser is a heavy thing to wait for on a machine that has other work. */
+const patienceMs = 30_000;
 
 /** A page in a browser without a screen, driven over its debugging pipe. */
 export interface BrowserPage {
@@ -64,9 +67,12 @@ export async function openBrowser(url: string): Promise<BrowserPage> {
     run,
     send,
     complaints,
-    until: async (expression, what = expression) => {
-      const look = () => run(`Boolean(${expression})`).catch(() => false);
-      await eventually(async () => (await look()) === true, what);
+    async until(expression, what = expression) {
+      const end = performance.now() + patienceMs;
+      while ((await run(`Boolean(${expression})`).catch(() => false)) !== true) {
+        if (performance.now() > end) throw new Error(`${what} did not come in ${patienceMs} ms`);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
     },
     async close() {
       child.kill('SIGKILL');
