@@ -58,8 +58,9 @@ export interface FlowControl {
   readonly inQueue: ByKind;
 }
 
-/** Headers that tell a client which objects of this configuration its request met. */
+/** Tells a client, by its uid, by which schema its request was told from others. */
 export const flowSchemaHeader = 'x-kubernetes-pf-flowschema-uid';
+/** And the level that it was given. */
 export const priorityLevelHeader = 'x-kubernetes-pf-prioritylevel-uid';
 
 /** Adds the headers; those of objects that are not stored would say nothing. */

@@ -21,6 +21,7 @@ export interface FlowMetrics {
   look(levels: PriorityLevels): void;
 }
 
+/** Registers the metrics; series appear when there is something to count. */
 export function createFlowMetrics(registry: MetricRegistry): FlowMetrics {
   const families = createFamilies(registry);
   const showLimits = limitGauges(registry);

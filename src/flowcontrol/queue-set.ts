@@ -18,6 +18,7 @@ export interface QueueSetTotals {
   readonly cancelled: number;
 }
 
+/** What a set of queues needs of its surroundings. */
 export interface QueueSetOptions {
   readonly clock: Clock;
   /** The error of a request that is turned away. */

@@ -5,6 +5,7 @@ export interface SeatClaim {
   readonly target: number;
 }
 
+/** What each level gets, in the order of the claims; parts of seats are the caller's to round. */
 export interface SeatAllocation {
   readonly seats: readonly number[];
   /** What part of its target each level gets that no bound holds. */

@@ -25,6 +25,7 @@ export interface LevelSettings {
   readonly response: LimitResponse;
 }
 
+/** Whom a rule is about. */
 export interface SubjectSettings {
   readonly kind: string;
   readonly name: string;
@@ -32,6 +33,7 @@ export interface SubjectSettings {
   readonly namespace: string;
 }
 
+/** Requests to resources that a rule is about; a list of one star means all. */
 export interface ResourceRule {
   readonly verbs: readonly string[];
   readonly apiGroups: readonly string[];
@@ -40,11 +42,13 @@ export interface ResourceRule {
   readonly clusterScope: boolean;
 }
 
+/** Other requests that a rule is about. */
 export interface UrlRule {
   readonly verbs: readonly string[];
   readonly urls: readonly string[];
 }
 
+/** One rule of a schema: any of its subjects with any of the requests. */
 export interface RuleSettings {
   readonly subjects: readonly SubjectSettings[];
   readonly resourceRules: readonly ResourceRule[];
@@ -95,6 +99,7 @@ function responseOf(limited: JsonObject | undefined): LimitResponse | undefined 
   return { type, queues, handSize, queueLengthLimit: numberAt(queuing, 'queueLengthLimit') };
 }
 
+/** Reads a schema, which validation has let pass; what it names may not be there. */
 export function readSchema(object: ApiObject): SchemaSettings {
   const spec = objectAt(object, 'spec') ?? {};
   const method = textAt(spec, 'distinguisherMethod', 'type');

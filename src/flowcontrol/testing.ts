@@ -18,6 +18,7 @@ export function randomOf(seed: number): (below: number) => number {
   };
 }
 
+/** Counts nothing. */
 export const silentSeries: FlowSeries = {
   estimated: () => {},
   began: () => {},
@@ -30,6 +31,7 @@ export const silentSeries: FlowSeries = {
   watched: () => {},
 };
 
+/** A user of these groups alone. */
 export function userOf(name: string, groups: readonly string[] = []): UserInfo {
   return { name, uid: '', groups, extra: {} };
 }
@@ -72,8 +74,10 @@ export function requestOf(
   };
 }
 
+/** A small deck. */
 export const queuing = { queues: 8, handSize: 2, queueLengthLimit: 50 };
 
+/** A flow of some schema, told from others by its name. */
 export function flowOf(name: string, deck: { queues: number; handSize: number } = queuing): Flow {
   return {
     distinguisher: name,
