@@ -3,8 +3,9 @@ import type { Logger } from '../base/log.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import { type OwnerReference, parseApiVersion } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
+import { followBeside } from '../registry/follow.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
-import type { Entry, EntryChange, ResourceCache } from '../watchcache/contract.ts';
+import type { Entry, ResourceCache } from '../watchcache/contract.ts';
 import type { Inside, ObjectAt } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -29,7 +30,7 @@ export function startGarbageCollector(options: {
   readonly logger: Logger;
 }): { close(): Promise<void> } {
   const graph = createGraph();
-  const follow = new Map<string, Followed>();
+  const followed = new Map<string, Followed>();
   const queue = createWorkQueue({
     name: 'garbage-collector',
     clock: options.clock,
@@ -41,15 +42,15 @@ export function startGarbageCollector(options: {
       if (await collect({ ...options, graph }, state)) queue.addAfter(id, recheckMs);
     },
   });
-  const onChange = (def: ResourceDef, change: EntryChange) => {
-    graph.update(def, change);
-    const entry = change.current ?? change.previous;
+  const onChange = (def: ResourceDef, { previous, current }: Change) => {
+    graph.update(def, { previous, current });
+    const entry = current ?? previous;
     if (entry === undefined) return;
     const { index } = entry;
-    if (change.current === undefined || index.deleting) {
+    if (current === undefined || index.deleting) {
       for (const id of graph.dependentsOf(index.uid)) queue.add(id);
     }
-    if (change.current === undefined) {
+    if (current === undefined) {
       for (const owner of index.ownerUids) for (const id of graph.holders(owner)) queue.add(id);
       return;
     }
@@ -62,15 +63,17 @@ export function startGarbageCollector(options: {
       if (!def.verbs.includes('delete')) continue;
       served.add(prefix);
       const cache = options.caches.of(def);
-      const followed = follow.get(prefix);
-      if (followed?.cache === cache) continue;
-      followed?.close();
-      follow.set(prefix, { cache, ...followCache({ cache, def, onChange }) });
+      const before = followed.get(prefix);
+      if (before?.cache === cache) continue;
+      before?.close();
+      const tell = (_: string, current: Entry | undefined, previous: Entry | undefined) =>
+        onChange(def, { previous, current });
+      followed.set(prefix, { cache, ...followBeside(cache, { tell }) });
     }
-    for (const [prefix, subscription] of follow) {
+    for (const [prefix, gone] of followed) {
       if (served.has(prefix)) continue;
-      subscription.close();
-      follow.delete(prefix);
+      gone.close();
+      followed.delete(prefix);
     }
   };
   attach();
@@ -78,7 +81,7 @@ export function startGarbageCollector(options: {
   return {
     close() {
       stopFollowing();
-      for (const subscription of follow.values()) subscription.close();
+      for (const one of followed.values()) one.close();
       return queue.close();
     },
   };
@@ -90,33 +93,10 @@ interface Followed {
   close(): void;
 }
 
-/** Feeds a cache's present content and then its changes to `onChange`. */
-function followCache(options: {
-  cache: ResourceCache;
-  def: ResourceDef;
-  onChange: (def: ResourceDef, change: EntryChange) => void;
-}): { close(): void } {
-  const { cache, def, onChange } = options;
-  const subscription = cache.subscribe((change) => onChange(def, change));
-  const request = {
-    namespace: '',
-    resourceVersion: '0',
-    resourceVersionMatch: undefined,
-    limit: undefined,
-    continueToken: undefined,
-    filter: undefined,
-  };
-  void Promise.resolve(cache.ready())
-    .then(() => cache.list(request))
-    .then((list) => {
-      for (const entry of list.entries()) {
-        const { revision, index } = entry;
-        if (index.ownerUids.length === 0 && !index.deleting) continue;
-        onChange(def, { previous: undefined, current: entry, revision });
-      }
-    })
-    .catch(() => {});
-  return { close: () => subscription.close() };
+/** What an object was and is; one of them may be absent. */
+interface Change {
+  readonly previous: Entry | undefined;
+  readonly current: Entry | undefined;
 }
 
 interface Located {
@@ -125,7 +105,7 @@ interface Located {
 }
 
 interface Graph {
-  update(def: ResourceDef, change: EntryChange): void;
+  update(def: ResourceDef, change: Change): void;
   locate(id: string): Located | undefined;
   dependentsOf(uid: string): readonly string[];
   /** Objects with this uid that wait for their dependents. */

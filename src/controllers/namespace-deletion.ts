@@ -5,7 +5,7 @@ import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.t
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
-import { follow } from '../registry/follow.ts';
+import { followBeside } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
@@ -50,18 +50,14 @@ export function startNamespaceDeletion(options: {
     run,
     workers: 4,
   });
-  const following = follow(cache, (_key, current) => {
-    if (current !== undefined && isTerminating(current)) queue.add(current.index.name);
+  const following = followBeside(cache, {
+    tell(_, current) {
+      if (current !== undefined && isTerminating(current)) queue.add(current.index.name);
+    },
   });
-  // Only a cache that closes before it was ready has nothing to follow.
-  following.catch(() => {});
   return {
     close() {
-      // Not waited for: with its store away a cache may never be ready.
-      following.then(
-        ({ close }) => close(),
-        () => {},
-      );
+      following.close();
       return queue.close();
     },
   };

@@ -8,7 +8,7 @@ import type { ExpressionUse } from '../engines/cel/check-expression.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
-import { follow } from '../registry/follow.ts';
+import { followBeside } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Inside } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
@@ -46,19 +46,15 @@ export function startPolicyTypeChecking(options: {
     });
   };
   const queue = createWorkQueue({ name: 'policy-type-checking', clock, logger, run, workers: 1 });
-  const following = follow(cache, (key, current) => {
-    if (current !== undefined) queue.add(key);
+  const following = followBeside(cache, {
+    tell(key, current) {
+      if (current !== undefined) queue.add(key);
+    },
+    failed: (error) => logger.error('policies could not be listed', { error: String(error) }),
   });
-  following.catch((error: unknown) =>
-    logger.error('policies could not be listed', { error: String(error) }),
-  );
   return {
     close() {
-      // Not waited for: with its store away a cache may never be ready.
-      following.then(
-        ({ close }) => close(),
-        () => {},
-      );
+      following.close();
       return queue.close();
     },
   };

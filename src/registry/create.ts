@@ -128,10 +128,7 @@ async function tryInsert(
   const { revision } = result;
   const made = { key, stored: value, revision, createRevision: revision, index };
   const entry = hint.entry ?? makeEntry(made);
-  if (context.origin !== 'server') {
-    stored.metadata.resourceVersion = String(revision);
-    registry.decoded.keep(storeKey, { entry, object: stored });
-  }
+  keepDecoded(registry, { storeKey, entry, object: stored, context });
   return { entry };
 }
 
@@ -159,6 +156,23 @@ function nameTaken(
     message: `${when}${plain.message}${why}`,
     details: { ...plain.status.details, ...(isGenerated ? { retryAfterSeconds: 1 } : {}) },
   });
+}
+
+/** Spares whoever writes an object next decoding it; the writer's own object is that from now on. */
+export function keepDecoded(
+  registry: Registry,
+  written: {
+    readonly storeKey: string;
+    readonly entry: Entry;
+    readonly object: ApiObject;
+    readonly context: WriteContext;
+  },
+): void {
+  const { storeKey, entry, object, context } = written;
+  // The server's own writers may go on with what they gave.
+  if (context.origin === 'server') return;
+  object.metadata.resourceVersion = String(entry.revision);
+  registry.decoded.keep(storeKey, { entry, object });
 }
 
 /** An entry as a dry run answers it: no revision of its own. */

@@ -1,20 +1,19 @@
 import type { Entry, ResourceCache } from '../watchcache/contract.ts';
 
+type Tell = (key: string, current: Entry | undefined, previous: Entry | undefined) => void;
+
 /**
  * Calls `tell` with every object of a cache as it is now, and then with each later change, in
- * order; a removed one is undefined. Resolves when the present ones have been told. Changes that
+ * order; a removed one is undefined, as is the one before a new one. Resolves when the present ones have been told. Changes that
  * come meanwhile win over the list, so none is lost.
  */
-export async function follow(
-  cache: ResourceCache,
-  tell: (key: string, current: Entry | undefined) => void,
-): Promise<{ close(): void }> {
+export async function follow(cache: ResourceCache, tell: Tell): Promise<{ close(): void }> {
   let changed: Set<string> | undefined = new Set();
   const subscription = cache.subscribe((change) => {
     const key = change.current?.key ?? change.previous?.key;
     if (key === undefined) return;
     changed?.add(key);
-    tell(key, change.current);
+    tell(key, change.current, change.previous);
   });
   await cache.ready();
   const list = await cache.list({
@@ -25,7 +24,36 @@ export async function follow(
     continueToken: undefined,
     filter: undefined,
   });
-  for (const entry of list.entries()) if (!changed.has(entry.key)) tell(entry.key, entry);
+  for (const entry of list.entries()) {
+    if (!changed.has(entry.key)) tell(entry.key, entry, undefined);
+  }
   changed = undefined;
   return { close: () => subscription.close() };
+}
+
+/**
+ * The same for who does not wait for the present ones to be told, and may close before: nothing is
+ * told from then on. `failed` gets the error of a cache that could not be listed.
+ */
+export function followBeside(
+  cache: ResourceCache,
+  options: { readonly tell: Tell; readonly failed?: (error: unknown) => void },
+): { close(): void } {
+  let isClosed = false;
+  const following = follow(cache, (key, current, previous) => {
+    if (!isClosed) options.tell(key, current, previous);
+  });
+  following.catch((error: unknown) => {
+    if (!isClosed) options.failed?.(error);
+  });
+  return {
+    close() {
+      isClosed = true;
+      // Not waited for: with its store away a cache may never be ready.
+      following.then(
+        (one) => one.close(),
+        () => {},
+      );
+    },
+  };
 }

@@ -6,7 +6,7 @@ import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
 import { settling } from './allocation.ts';
 import type { Target, Transform, WriteContext, Written } from './contract.ts';
-import { insertObject, strategyContextOf } from './create.ts';
+import { insertObject, keepDecoded, strategyContextOf } from './create.ts';
 import { isFinalized, removeFinalized } from './finalize.ts';
 import { attemptOnGuess, guessOf } from './guess.ts';
 import {
@@ -276,10 +276,6 @@ async function putChanged(
   const { revision } = result;
   const { createRevision } = current;
   const entry = hint.entry ?? makeEntry({ key, stored: value, revision, createRevision, index });
-  // The server's own writers may go on with what they gave.
-  if (context.origin !== 'server') {
-    stored.metadata.resourceVersion = String(revision);
-    registry.decoded.keep(storeKey, { entry, object: stored });
-  }
+  keepDecoded(registry, { storeKey, entry, object: stored, context });
   return { written: { entry, created: false } };
 }
