@@ -28,7 +28,9 @@ async function threeMembers(): Promise<{ cluster: TestCluster; server: TestServe
   cleanups.push(() => cluster.dispose());
   const leader = await cluster.leader();
   const servers = [leader, ...cluster.members.filter((one) => one !== leader)];
-  const server = await started(onEtcd(leader, { servers: servers.map(({ url }) => url) }));
+  const limits = { requestTimeoutMs: 4000 };
+  const urls = servers.map(({ url }) => url);
+  const server = await started({ ...onEtcd(leader, { servers: urls }), limits });
   return { cluster, server };
 }
 

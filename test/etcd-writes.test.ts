@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JsonObject } from '../src/base/json.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '../src/storage/etcd/testing.ts';
 import { onEtcd, reachedBy } from './etcd-config.ts';
 import { type LaggingLine, startLaggingLine } from './etcd-lag.ts';
@@ -26,7 +27,7 @@ describe.skipIf(!hasEtcd)('changes by a server that lags behind another', () => 
   });
 
   /** An object that both know. */
-  async function known(name: string, data: object = { a: '1' }): Promise<Answer['body']> {
+  async function known(name: string, data: JsonObject = { a: '1' }): Promise<Answer['body']> {
     const made = await ahead.post(maps, configMap(name, { data }));
     expect(made.status, made.text).toBe(201);
     expect((await behind.get(`${maps}/${name}`)).body).toEqual(made.body);

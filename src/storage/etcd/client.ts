@@ -1,17 +1,11 @@
 import { isIP } from 'node:net';
-import { checkServerIdentity } from 'node:tls';
-import {
-  Client,
-  type ClientDuplexStream,
-  type ClientReadableStream,
-  credentials,
-  Metadata,
-} from '@grpc/grpc-js';
+import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
 import type { StoreError } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
 import { addressOf } from './address.ts';
-import { isPassing, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
+import { CallError, isPassing, statusCode, storeErrorOf, timedOut, wasNotSent } from './errors.ts';
+import { GrpcChannel } from './grpc-channel.ts';
 import type { Method } from './protocol.ts';
 
 /** Where etcd is, and who we are to it. Certificates and keys are PEM. */
@@ -28,20 +22,16 @@ export interface OpenStream {
   close(): void;
 }
 
-const keepaliveMs = 30_000;
-const keepaliveTimeoutMs = 10_000;
-const reconnectMs = { first: 100, longest: 1000 };
-
 /**
  * Calls methods of etcd's on one of its members, and goes over to the next one when that does not
  * answer. Every call ends in time; all errors are StoreErrors.
  */
 export class EtcdClient {
-  readonly #members: readonly Client[];
+  readonly #members: readonly GrpcChannel[];
   readonly #clock: Clock;
   readonly #callTimeoutMs: number;
-  readonly #streams = new Set<OpenStream>();
-  readonly #metadata = new Metadata();
+  /** Each gives a call up that is waited for. */
+  readonly #pending = new Set<() => void>();
   #current = 0;
   #closed = false;
 
@@ -53,9 +43,8 @@ export class EtcdClient {
   }) {
     this.#clock = options.clock;
     this.#callTimeoutMs = options.callTimeoutMs;
-    // A member that has lost the others must say so, rather than keep us waiting.
-    this.#metadata.set('hasleader', 'true');
-    this.#members = options.connection.servers.map((url) => memberOf(url, options.connection));
+    const { connection, clock } = options;
+    this.#members = connection.servers.map((url) => memberOf(url, { connection, clock }));
   }
 
   /**
@@ -74,7 +63,7 @@ export class EtcdClient {
       const member = this.#current;
       const timeoutMs = deadline - this.#clock.monotonic();
       try {
-        return await this.#callOn(this.#members[member] as Client, { method, request, timeoutMs });
+        return await this.#callOn(member, { method, request, timeoutMs });
       } catch (error) {
         if (this.#closed) throw closedStore();
         const again = options.repeatable ? isPassing(error) : wasNotSent(error);
@@ -95,26 +84,30 @@ export class EtcdClient {
     },
   ): OpenStream {
     const member = this.#current;
-    const call = (this.#members[member] as Client).makeBidiStreamRequest(
+    const channel = this.#members[member] as GrpcChannel;
+    const message = method.request.encode(request);
+    const call = channel.call(
       method.path,
-      (message: Partial<Request>) => method.request.encode(message),
-      (bytes: Buffer) => method.response.decode(bytes),
-      this.#metadata,
-      {},
+      { message, more: 'open' },
+      {
+        onMessage: (bytes) => handlers.onResponse(method.response.decode(bytes)),
+        onEnd: (error) => {
+          if (isPassing(error)) this.#leave(member);
+          handlers.onEnd(error === undefined ? undefined : storeErrorOf(error));
+        },
+      },
     );
-    const stream = this.#follow(call, handlers, () => this.#leave(member));
-    call.write(request);
-    return stream;
+    return { close: () => call.cancel() };
   }
 
   close(): void {
     this.#closed = true;
-    for (const stream of [...this.#streams]) stream.close();
     for (const member of this.#members) member.close();
+    for (const giveUp of [...this.#pending]) giveUp();
   }
 
   #callOn<Request, Response>(
-    member: Client,
+    member: number,
     call: {
       readonly method: Method<Request, Response>;
       readonly request: Partial<Request>;
@@ -122,58 +115,48 @@ export class EtcdClient {
     },
   ): Promise<Response> {
     const { method, request, timeoutMs } = call;
+    const channel = this.#members[member] as GrpcChannel;
+    const message = method.request.encode(request);
     return new Promise((resolve, reject) => {
-      const running = member.makeUnaryRequest(
+      let answer: Buffer | undefined;
+      const settle = (failure: unknown) => {
+        timer.stop();
+        this.#pending.delete(giveUp);
+        try {
+          if (failure !== undefined) reject(failure);
+          else resolve(answerOf(method, answer));
+        } catch (error) {
+          reject(error);
+        }
+      };
+      const giveUp = () => settle(closedStore());
+      this.#pending.add(giveUp);
+      const timer = this.#clock.after(Math.max(0, timeoutMs), () => {
+        running.cancel();
+        this.#abandon(member);
+        settle(timedOut());
+      });
+      const running = channel.call(
         method.path,
-        (message: Partial<Request>) => method.request.encode(message),
-        (bytes: Buffer) => method.response.decode(bytes),
-        request,
-        this.#metadata,
-        {},
-        (error, response) => {
-          timer.stop();
-          if (error !== null) reject(error);
-          else resolve(response as Response);
+        { message, more: 'none' },
+        {
+          onMessage: (bytes) => {
+            answer = bytes;
+          },
+          onEnd: settle,
         },
       );
-      const timer = this.#clock.after(Math.max(0, timeoutMs), () => {
-        reject(timedOut());
-        running.cancel();
-      });
     });
   }
 
-  #follow<Request, Response>(
-    call: ClientDuplexStream<Request, Response> | ClientReadableStream<Response>,
-    handlers: {
-      readonly onResponse: (response: Response) => void;
-      readonly onEnd: (error: StoreError | undefined) => void;
-    },
-    onLost: () => void,
-  ): OpenStream {
-    let ended = false;
-    const end = (error: StoreError | undefined, tell: boolean) => {
-      if (ended) return;
-      ended = true;
-      this.#streams.delete(stream);
-      if (tell) handlers.onEnd(error);
-    };
-    const stream: OpenStream = {
-      close: () => {
-        end(undefined, false);
-        call.cancel();
-      },
-    };
-    this.#streams.add(stream);
-    call.on('data', (response: Response) => {
-      if (!ended) handlers.onResponse(response);
-    });
-    call.on('error', (error) => {
-      if (isPassing(error)) onLost();
-      end(storeErrorOf(error), true);
-    });
-    call.on('end', () => end(undefined, true));
-    return stream;
+  /**
+   * A member that does not answer may stand still, and its connection with it: another one may do
+   * better, also at telling of changes.
+   */
+  #abandon(member: number): void {
+    if (this.#members.length === 1) return;
+    this.#leave(member);
+    this.#members[member]?.reset();
   }
 
   /** Goes over to the next member, unless somebody else has done so. */
@@ -182,27 +165,30 @@ export class EtcdClient {
   }
 }
 
-function memberOf(server: string, connection: EtcdConnection): Client {
+function memberOf(
+  server: string,
+  of: { readonly connection: EtcdConnection; readonly clock: Clock },
+): GrpcChannel {
+  const { connection, clock } = of;
   const { ca, certificate, key } = connection;
   const hasCertificates = ca !== undefined || certificate !== undefined;
   const { host, address, secure } = addressOf(server, { hasCertificates });
-  const trust = secure
-    ? credentials.createSsl(ca ?? null, key ?? null, certificate ?? null, {
-        checkServerIdentity: (_name, shown) => checkServerIdentity(host, shown),
-      })
-    : credentials.createInsecure();
-  return new Client(address, trust, {
+  const tls: ConnectionOptions = {
+    ...(ca === undefined ? {} : { ca }),
+    ...(certificate === undefined ? {} : { cert: certificate }),
+    ...(key === undefined ? {} : { key }),
     // TLS names hosts, not addresses; the certificate is judged by the address all the same.
-    ...(isIP(host) === 0 ? {} : { 'grpc.ssl_target_name_override': 'etcd' }),
-    'grpc.keepalive_time_ms': keepaliveMs,
-    'grpc.keepalive_timeout_ms': keepaliveTimeoutMs,
-    'grpc.initial_reconnect_backoff_ms': reconnectMs.first,
-    'grpc.max_reconnect_backoff_ms': reconnectMs.longest,
-    // A page of large objects is larger than the library's default of 4 MiB.
-    'grpc.max_receive_message_length': -1,
-    'grpc.max_send_message_length': -1,
-    'grpc.enable_http_proxy': 0,
-    // Two stores of one process have connections of their own, as two processes would.
-    'grpc.use_local_subchannel_pool': 1,
-  });
+    ...(isIP(host) === 0 ? {} : { servername: '' }),
+    checkServerIdentity: (_name, shown) => checkServerIdentity(host, shown),
+  };
+  return new GrpcChannel({ origin: `${secure ? 'https' : 'http'}://${address}`, tls, clock });
+}
+
+/** Throws when it cannot be read. */
+function answerOf<Request, Response>(
+  method: Method<Request, Response>,
+  bytes: Buffer | undefined,
+): Response {
+  if (bytes !== undefined) return method.response.decode(bytes);
+  throw new CallError({ code: statusCode.internal, details: 'etcd has answered nothing' });
 }

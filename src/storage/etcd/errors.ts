@@ -1,23 +1,40 @@
 import { StoreError } from '../contract.ts';
 
 /** Codes of gRPC that are told apart here. */
-const code = { deadlineExceeded: 4, resourceExhausted: 8, unavailable: 14 } as const;
+export const statusCode = {
+  ok: 0,
+  deadlineExceeded: 4,
+  resourceExhausted: 8,
+  internal: 13,
+  unavailable: 14,
+} as const;
 
-/** A failed call, as the gRPC library gives it. */
-export interface CallFailure {
+/** A call that has failed, as gRPC tells it. */
+export class CallError extends Error {
   readonly code: number;
+  /** The server's words, or ours where there is no server. */
   readonly details: string;
+  /** `unsent`: no server has seen the call. */
+  readonly reach: 'sent' | 'unsent';
+
+  constructor(status: {
+    readonly code: number;
+    readonly details: string;
+    readonly reach?: 'sent' | 'unsent';
+  }) {
+    super(status.details);
+    this.name = 'CallError';
+    this.code = status.code;
+    this.details = status.details;
+    this.reach = status.reach ?? 'sent';
+  }
 }
 
-export function isCallFailure(error: unknown): error is CallFailure {
-  return (
-    typeof error === 'object' &&
-    error !== null &&
-    'code' in error &&
-    typeof error.code === 'number' &&
-    'details' in error &&
-    typeof error.details === 'string'
-  );
+/** What a call fails with that there was no connection for. */
+export function notConnected(cause: unknown): CallError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const details = `there is no connection: ${why}`;
+  return new CallError({ code: statusCode.unavailable, details, reach: 'unsent' });
 }
 
 const ownWords = 'etcdserver: ';
@@ -31,7 +48,7 @@ const tooLargeWords = 'etcdserver: request is too large';
  */
 export function storeErrorOf(failure: unknown): StoreError {
   if (failure instanceof StoreError) return failure;
-  if (!isCallFailure(failure)) {
+  if (!(failure instanceof CallError)) {
     return new StoreError({ code: 'unavailable', message: String(failure), cause: failure });
   }
   const { details } = failure;
@@ -40,10 +57,10 @@ export function storeErrorOf(failure: unknown): StoreError {
   if (details === compactedWords) return make('compacted');
   if (details === futureWords) return make('future-revision');
   if (details.startsWith(ownWords)) return make('refused');
-  if (failure.code === code.resourceExhausted && details.includes('larger than max')) {
+  if (failure.code === statusCode.resourceExhausted && details.includes('larger than max')) {
     return make('refused', tooLargeWords);
   }
-  if (failure.code === code.deadlineExceeded) return make('timed-out');
+  if (failure.code === statusCode.deadlineExceeded) return make('timed-out');
   return make('unavailable', `etcd cannot be reached: ${details}`);
 }
 
@@ -54,13 +71,12 @@ export function isLeaseGone(error: unknown): boolean {
 
 /** Whether the call never reached a server, so that even a write may be made again. */
 export function wasNotSent(failure: unknown): boolean {
-  if (!isCallFailure(failure) || failure.code !== code.unavailable) return false;
-  return /^(No connection established|Name resolution failed)/.test(failure.details);
+  return failure instanceof CallError && failure.reach === 'unsent';
 }
 
 /** Whether another server, or the same one a moment later, may answer. */
 export function isPassing(failure: unknown): boolean {
-  return isCallFailure(failure) && failure.code === code.unavailable;
+  return failure instanceof CallError && failure.code === statusCode.unavailable;
 }
 
 /** What a call fails with that took longer than it may. */

@@ -30,6 +30,8 @@ type ValueOf<F> = F extends Field<infer Value> ? Value : never;
 /** A message of some fields, between its bytes and a plain object. */
 export interface MessageForm<Values> {
   encode(values: Partial<Values>): Buffer;
+  /** In front of what has been written. */
+  write(writer: WireWriter, values: Partial<Values>): void;
   /** Throws ProtobufError; fields that it does not know are passed over. */
   decode(bytes: Buffer): Values;
 }
@@ -87,7 +89,11 @@ export function nested<Values>(form: MessageForm<Values>): ValueForm<Values | un
     wireType: wireBytes,
     unset: undefined,
     isUnset: (value) => value === undefined,
-    write: (writer, value) => writer.bytes(form.encode(value ?? {})),
+    write(writer, value) {
+      const before = writer.length;
+      form.write(writer, value ?? {});
+      writer.lengthSince(before);
+    },
     read: (reader) => form.decode(reader.bytes()),
   };
 }
@@ -156,14 +162,18 @@ export function message<Shape extends Fields>(
   type Values = { [Name in keyof Shape]: ValueOf<Shape[Name]> };
   const fields = Object.entries(shape) as [keyof Shape & string, Field<unknown>][];
   const byNumber = new Map(fields.map(([name, field]) => [field.number, { name, field }]));
+  const write = (writer: WireWriter, values: Partial<Values>): void => {
+    for (let at = fields.length - 1; at >= 0; at--) {
+      const [name, field] = fields[at] as [keyof Shape & string, Field<unknown>];
+      const value = values[name];
+      if (value !== undefined) field.write(writer, value);
+    }
+  };
   return {
+    write,
     encode(values) {
       const writer = new WireWriter();
-      for (let at = fields.length - 1; at >= 0; at--) {
-        const [name, field] = fields[at] as [keyof Shape & string, Field<unknown>];
-        const value = values[name];
-        if (value !== undefined) field.write(writer, value);
-      }
+      write(writer, values);
       return writer.finish();
     },
     decode(encoded) {
