@@ -1,3 +1,5 @@
+import http from 'node:http';
+import http2 from 'node:http2';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -101,7 +103,7 @@ test('ADM-4: a slow client slows the other server down, and gets everything', as
     more();
   };
   const request = http1(`${things}/big/log`);
-  const answer = await new Promise<import('node:http').IncomingMessage>((resolve) => {
+  const answer = await new Promise<http.IncomingMessage>((resolve) => {
     request.on('response', resolve);
     request.end();
   });
@@ -112,6 +114,55 @@ test('ADM-4: a slow client slows the other server down, and gets everything', as
   for await (const piece of answer) read += (piece as Buffer).length;
   expect(read).toBe(bytes);
 });
+
+test.each(['1.1', '2'])(
+  'ADM-4: a server that reads slowly slows the client down (HTTP/%s)',
+  async (version) => {
+    const bytes = 24 * 1024 * 1024;
+    let release = () => {};
+    let received = 0;
+    extension.answer = ({ request, response }) => {
+      release = () => {
+        request.on('data', (piece: Buffer) => {
+          received += piece.length;
+        });
+        request.on('end', () => json(response, { received }));
+      };
+    };
+    const path = `${things}/big/proxy`;
+    const session = http2.connect(server.url, { rejectUnauthorized: false });
+    const headers = { authorization: `Bearer ${adminToken}`, ':method': 'POST', ':path': path };
+    const request = version === '2' ? session.request(headers) : http1(path, { method: 'POST' });
+    let sent = 0;
+    const send = (): void => {
+      while (sent < bytes) {
+        sent += 64 * 1024;
+        if (!request.write(Buffer.alloc(64 * 1024))) {
+          request.once('drain', send);
+          return;
+        }
+      }
+      request.end();
+    };
+    const answered = new Promise<string>((resolve) => {
+      const read = (stream: NodeJS.ReadableStream) => {
+        let text = '';
+        stream.on('data', (piece: Buffer) => {
+          text += piece;
+        });
+        stream.on('end', () => resolve(text));
+      };
+      if (request instanceof http.ClientRequest) request.on('response', read);
+      else read(request);
+    });
+    send();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(sent).toBeLessThan(bytes);
+    release();
+    expect(JSON.parse(await answered)).toEqual({ received: bytes });
+    session.destroy();
+  },
+);
 
 test('ADM-4: a request without an answer in its time is answered 504', async () => {
   extension.answer = () => true;
@@ -210,7 +261,7 @@ test('ADM-4: statuses, HEAD and empty answers come as they are', async () => {
   expect(head).toMatchObject({ status: 418, text: '' });
   expect(extension.got.at(-1)?.request.method).toBe('HEAD');
   const request = http1(things, { method: 'HEAD' });
-  const answer = await new Promise<import('node:http').IncomingMessage>((resolve) => {
+  const answer = await new Promise<http.IncomingMessage>((resolve) => {
     request.on('response', resolve);
     request.end();
   });
@@ -240,7 +291,7 @@ test('ADM-4: what concerns one connection alone goes no further', async () => {
       'x-forwarded-for': '10.0.0.1',
     },
   });
-  const answer = await new Promise<import('node:http').IncomingMessage>((resolve) => {
+  const answer = await new Promise<http.IncomingMessage>((resolve) => {
     request.on('response', resolve);
     request.end();
   });
@@ -270,7 +321,7 @@ test('ADM-4: a body goes on as it comes, and an early answer ends it', async () 
   const request = http1(`${things}/a/proxy`, { method: 'POST' });
   request.flushHeaders();
   request.write('one');
-  const answer = await new Promise<import('node:http').IncomingMessage>((resolve) => {
+  const answer = await new Promise<http.IncomingMessage>((resolve) => {
     request.on('response', resolve);
   });
   let text = '';
@@ -339,7 +390,7 @@ test('ADM-4: a refusal of another protocol comes back, anything milder is 503', 
   const ask = async () => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
     const request = http1(`${things}/a/exec`, { headers });
-    const answer = await new Promise<import('node:http').IncomingMessage>((resolve) => {
+    const answer = await new Promise<http.IncomingMessage>((resolve) => {
       request.on('response', resolve);
       request.end();
     });
@@ -366,7 +417,7 @@ test('ADM-4: others that wish for another protocol are answered as before', asyn
     metadata: { name: 'wished' },
   });
   request.setHeader('content-length', body.length);
-  const answer = await new Promise<import('node:http').IncomingMessage>((resolve) => {
+  const answer = await new Promise<http.IncomingMessage>((resolve) => {
     request.on('response', resolve);
     request.end(body);
   });
