@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Exchange, ResponseHeaders } from '../src/base/exchange.ts';
@@ -8,6 +9,7 @@ import { createStaticFiles } from '../src/console/static-files.ts';
 import { readOptions } from '../src/server/options.ts';
 import { type BuiltConsole, buildConsole } from './console.ts';
 import { type Answer, startTestServer, type TestServer } from './harness.ts';
+import { buildPrograms, startProcess } from './program.ts';
 
 let built: BuiltConsole;
 let server: TestServer;
@@ -21,6 +23,20 @@ afterAll(async () => {
 });
 
 const anyone = { token: undefined };
+const browserSources = fileURLToPath(new URL('../src/console/browser', import.meta.url));
+
+/** How much one colour stands out from another, by WCAG 2: from 1 to 21. */
+function contrast(one: string, other: string): number {
+  const luminance = (hex: string): number => {
+    const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
+      const share = Number.parseInt(hex.slice(at, at + 2), 16) / 255;
+      return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const [dark = 0, light = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (light + 0.05) / (dark + 0.05);
+}
 
 /** The names of the files that the page loads. */
 function loadedBy(page: Answer): string[] {
@@ -201,6 +217,56 @@ describe('the rest of the server', () => {
     expect(() => readOptions(['--web-console=maybe'])).toThrow(/web-console/);
   });
 
+  test('CLIENT-4: the program as it is built has its console beside it', async () => {
+    const programs = await buildPrograms();
+    try {
+      const running = await startProcess(programs);
+      try {
+        const page = await rawGet(running, '/console/', 'br');
+        expect(page.headers['content-encoding']).toBe('br');
+        expect(brotliDecompressSync(page.body).toString()).toContain('<div id="console">');
+        // Everything else asks who it is.
+        expect((await rawGet(running, '/api', '')).status).toBe(401);
+      } finally {
+        await running.remove();
+      }
+      const off = await startProcess(programs, { flags: ['--web-console=false'] });
+      const refused = await rawGet(off, '/console/', '').finally(() => off.remove());
+      expect(refused.status).toBe(401);
+    } finally {
+      programs.remove();
+    }
+  }, 60_000);
+
+  test('CLIENT-4: text stands out from its ground, by day and by night', () => {
+    const style = readFileSync(join(browserSources, 'style.css'), 'utf8');
+    const [day = '', night = ''] = [...style.matchAll(/:root \{([^}]*)\}/g)].map(([, one]) => one);
+    const coloursOf = (text: string) =>
+      new Map(
+        [...text.matchAll(/--([\w-]+): (#[0-9a-f]{6});/g)].map(([, name, hex]) => [name, hex]),
+      );
+    for (const colours of [coloursOf(day), coloursOf(night)]) {
+      const ratio = (one: string, other: string) =>
+        contrast(colours.get(one) ?? '', colours.get(other) ?? '');
+      for (const ground of ['back', 'raised']) {
+        for (const text of ['text', 'faint', 'link', 'good', 'bad', 'warn']) {
+          expect(ratio(text, ground), `${text} on ${ground}`).toBeGreaterThanOrEqual(4.5);
+        }
+        expect(ratio('focus', ground), `focus on ${ground}`).toBeGreaterThanOrEqual(3);
+      }
+      expect(ratio('on-primary', 'primary')).toBeGreaterThanOrEqual(4.5);
+      expect(ratio('text', 'fresh')).toBeGreaterThanOrEqual(4.5);
+    }
+  });
+
+  test('CLIENT-4: the browser is given no code that is node’s', async () => {
+    for (const name of readdirSync(built.directory).filter((file) => file.endsWith('.js'))) {
+      const code = readFileSync(join(built.directory, name), 'utf8');
+      expect(code, name).not.toMatch(/\bBuffer\.|\brequire\(|from"node:|process\.(?!env)/);
+      expect(code, name).not.toMatch(/\binnerHTML\b|\beval\(|new Function\(/);
+    }
+  });
+
   test('CLIENT-4: nothing is read before it is asked for; a missing build is told', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-no-console-'));
     rmSync(directory, { recursive: true });
@@ -220,10 +286,10 @@ describe('the rest of the server', () => {
 
 /** The bytes as they come, which the test server's own client takes for text. */
 async function rawGet(
-  to: TestServer,
+  to: { readonly url: string },
   path: string,
   acceptEncoding: string,
-): Promise<{ headers: Record<string, string | undefined>; body: Buffer }> {
+): Promise<{ status: number; headers: Record<string, string | undefined>; body: Buffer }> {
   const { request } = await import('node:https');
   return new Promise((resolve, reject) => {
     const headers = { 'accept-encoding': acceptEncoding };
@@ -232,6 +298,7 @@ async function rawGet(
       answer.on('data', (piece: Buffer) => pieces.push(piece));
       answer.on('end', () =>
         resolve({
+          status: answer.statusCode ?? 0,
           headers: answer.headers as Record<string, string | undefined>,
           body: Buffer.concat(pieces),
         }),

@@ -31,7 +31,8 @@ export function createClientCertificateAuthenticator(options: {
 
   return {
     name: 'client-certificate',
-    authenticate({ connection }: Exchange): UserInfo | undefined {
+    authenticate(exchange: Exchange): UserInfo | undefined {
+      const { connection } = exchange;
       const nowMs = clock.now();
       let verified = connection.memo.get(memoKey) as Verified | undefined;
       if (verified === undefined || nowMs < verified.fromMs || nowMs > verified.toMs) {
@@ -39,9 +40,21 @@ export function createClientCertificateAuthenticator(options: {
         connection.memo.set(memoKey, verified);
       }
       if (verified.error !== undefined) throw verified.error;
+      if (verified.user !== undefined && isOfAnotherSite(exchange)) return undefined;
       return verified.user;
     },
   };
+}
+
+/**
+ * Whether a browser says that a page of another site made the request: it shows its user's
+ * certificate by itself then too, without the user wanting anything (CLIENT-4). A link that was
+ * followed is the user's own wish, and changes nothing. What is no browser does not send the header.
+ */
+function isOfAnotherSite(exchange: Exchange): boolean {
+  const site = exchange.header('sec-fetch-site');
+  if (site !== 'cross-site' && site !== 'same-site') return false;
+  return exchange.method !== 'GET' || exchange.header('sec-fetch-mode') !== 'navigate';
 }
 
 function verify(

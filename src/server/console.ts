@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Exchange } from '../base/exchange.ts';
 import type { StaticFiles } from '../console/static-files.ts';
 import type { ServerConfig } from './config.ts';
 
-/** The build's word for the folder of the server's bundle; absent when run from the sources. */
+/** The build's word for the folder of the server's bundle; absent in the library and the sources. */
 declare const bundleDirectory: string | undefined;
 
 /** Takes its requests before any gate: what it answers is the same for everybody. */
@@ -16,10 +17,15 @@ export interface ConsoleFiles {
 
 const root = '/console';
 
+/** Beside the library, beside the folder of its chunks, and where the sources' own build is. */
+const builtAt = ['console', '../console', '../../dist/console'];
+
 /** Where the build puts the console's files. */
 export function consoleDirectory(): string {
   if (typeof bundleDirectory === 'string') return join(bundleDirectory, 'console');
-  return fileURLToPath(new URL('../../dist/console', import.meta.url));
+  const places = builtAt.map((place) => fileURLToPath(new URL(place, import.meta.url)));
+  const found = places.find((place) => existsSync(join(place, 'index.html')));
+  return found ?? places[places.length - 1]!;
 }
 
 /** The console's files, read when they are first asked for; undefined when it is off. */
