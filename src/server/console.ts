@@ -43,7 +43,9 @@ export function openConsole({ console, logger }: ServerConfig): ConsoleFiles | u
       url.startsWith(root) && (url.length === root.length || '/?'.includes(url[root.length] ?? '')),
     answer(exchange) {
       files ??= open();
-      void files.then((opened) => opened.answer(exchange));
+      files
+        .then((opened) => opened.answer(exchange))
+        .catch((error: unknown) => logger.error('cannot serve the console', { error }));
     },
   };
 }

@@ -51,7 +51,8 @@ const running = startConsole({
     document.title = `${title} – Wheelhouse`;
   },
   nextFrame: (task) => void requestAnimationFrame(task),
-  copy: (text) => navigator.clipboard.writeText(text),
+  // There is no clipboard on a page that came without TLS.
+  copy: async (text) => navigator.clipboard.writeText(text),
   confirm: (question) => confirm(question),
 });
 
