@@ -281,7 +281,7 @@ test('ADM-4: what concerns one connection alone goes no further', async () => {
   };
   const request = http1(things, {
     headers: {
-      connection: 'close, x-hop',
+      connection: 'close, x-hop, x-remote-user, x-remote-group, x-forwarded-for',
       'x-hop': '1',
       'keep-alive': 'timeout=5',
       'proxy-authorization': 'Basic x',
@@ -304,9 +304,11 @@ test('ADM-4: what concerns one connection alone goes no further', async () => {
   const { headers } = (extension.got[0] as Got).request;
   const gone = ['x-hop', 'proxy-authorization', 'impersonate-user', 'authorization'];
   for (const name of gone) expect(headers[name], name).toBeUndefined();
+  expect(headers['x-remote-user']).toBe('system:admin');
+  expect(headers['x-remote-group']).toContain('system:masters');
   expect(headers['te']).toBe('trailers');
   expect(headers['sec-websocket-protocol']).toBe('v4');
-  expect(headers['x-forwarded-for']).toBe('10.0.0.1, 127.0.0.1');
+  expect(headers['x-forwarded-for']).toBe('127.0.0.1');
 });
 
 test('ADM-4: a body goes on as it comes, and an early answer ends it', async () => {

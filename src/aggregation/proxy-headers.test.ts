@@ -37,6 +37,12 @@ test('ADM-4: names that no answer of ours can carry are left out', () => {
     ['cache-control', 'own'],
     ['__proto__', '2'],
   ]);
+  const theirs = ['Audit-Id', 'theirs', 'Cache-Control', 'theirs'];
+  const own = { 'audit-id': 'id', 'cache-control': 'own' };
+  expect({ ...answeredHeaders(theirs, own) }).toEqual({
+    'audit-id': 'id',
+    'cache-control': 'theirs',
+  });
 });
 
 test.each([

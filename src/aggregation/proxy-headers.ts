@@ -93,14 +93,15 @@ function endToEnd(lines: readonly string[]): OutgoingHeaders {
     else if (isForwarded(name)) headers[name] = [...(headers[name] ?? []), value];
   }
   for (const name of namedIn(connection)) delete headers[name];
-  const protocols = headers['sec-websocket-protocol'];
-  if (protocols !== undefined) headers['sec-websocket-protocol'] = protocols.map(withoutToken);
+  const protocols = (headers['sec-websocket-protocol'] ?? []).flatMap(withoutToken);
+  if (protocols.length > 0) headers['sec-websocket-protocol'] = [protocols.join(', ')];
+  else delete headers['sec-websocket-protocol'];
   return headers;
 }
 
-function withoutToken(protocols: string): string {
+function withoutToken(protocols: string): string[] {
   const names = protocols.split(',').map((one) => one.trim());
-  return names.filter((one) => !one.startsWith(bearerProtocol)).join(', ');
+  return names.filter((one) => !one.startsWith(bearerProtocol));
 }
 
 function isForwarded(name: string): boolean {
@@ -123,8 +124,8 @@ export function wantedProtocol(exchange: Pick<Exchange, 'header'>): string | und
 }
 
 /**
- * What of an answer's headers goes back. This server's own give way to the other's, but for the id
- * of the request, which is the same.
+ * What of an answer's headers goes back, with this server's own: of these only `Cache-Control` gives
+ * way to the other's, who knows better how long the answer is good.
  */
 export function answeredHeaders(
   lines: readonly string[],
@@ -136,7 +137,8 @@ export function answeredHeaders(
     const name = (lines[index] ?? '').toLowerCase();
     const value = lines[index + 1] ?? '';
     if (name === 'connection') connection.push(value);
-    const stays = perHop.has(name) || crossOrigin.has(name) || name === 'audit-id';
+    const isOurs = Object.hasOwn(own, name) && name !== 'cache-control';
+    const stays = perHop.has(name) || crossOrigin.has(name) || isOurs;
     if (!stays && name.length <= nameLengthMax) headers[name] = [...(headers[name] ?? []), value];
   }
   for (const name of namedIn(connection)) delete headers[name];

@@ -53,6 +53,8 @@ export interface Transport {
 /** Largest head of an answer, bytes. */
 const headBytesMax = 128 * 1024;
 const idleConnectionsMax = 25;
+/** How long one is kept; servers close theirs after 90 seconds as a rule. */
+const idleMs = 60_000;
 
 /** Makes a transport; opens no connection. */
 export function createTransport(settings: TransportSettings): Transport {
@@ -60,6 +62,7 @@ export function createTransport(settings: TransportSettings): Transport {
     ...tlsOptions(settings),
     keepAlive: true,
     maxFreeSockets: idleConnectionsMax,
+    timeout: idleMs,
     scheduling: 'lifo',
   });
   return {
