@@ -11,6 +11,7 @@ import {
 import { type CustomKindDeps, type CustomResourceDef, fromCrd } from '../catalogue/from-crd.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { reconcileCrd } from '../kinds/apiextensions/crd-status.ts';
+import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { formatTime } from '../meta/times.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
@@ -21,6 +22,8 @@ import { createWorkQueue } from './work-queue.ts';
 
 /** How long to wait before looking again at custom objects that finalizers hold. */
 const recheckMs = 200;
+/** The same, while another server gives names of the group. */
+const turnMs = 50;
 
 /** Keeps the catalogue's custom kinds in step with the CustomResourceDefinitions (CRD-1). */
 export interface CustomKinds {
@@ -40,6 +43,8 @@ export interface CustomKindsOptions {
   readonly cleanupFinalizer: string;
   /** Kept filled with the names of definitions being deleted: their kinds take no new objects. */
   readonly terminating: Set<string>;
+  /** Where other servers on the same store give names too; absent where there is but one. */
+  readonly claims?: NumberClaims | undefined;
 }
 
 /**
@@ -61,15 +66,27 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
   const decideNames = async (name: string) => {
     const crd = await current(name);
     if (crd === undefined) return;
-    if (crd.metadata.deletionTimestamp !== undefined) removals.add(name);
-    else await writeStatus(options, crd, [...known.values()]);
+    if (crd.metadata.deletionTimestamp !== undefined) return removals.add(name);
+    if (reconcileCrd(crd, [...known.values()], clock.now()) === undefined) return;
+    const turn = await takeTurn(options, crd.spec.group);
+    if (turn === undefined) return names.addAfter(name, turnMs);
+    try {
+      // What another server gave is seen now, and none gives any before this is written.
+      const now = await current(name);
+      const isThere = now !== undefined && now.metadata.deletionTimestamp === undefined;
+      if (isThere) await writeStatus(options, now, [...known.values()]);
+    } catch (error) {
+      turn.doubt();
+      throw error;
+    }
+    turn.release();
   };
   const remove = async (name: string) => {
     const crd = await current(name);
     if (crd?.metadata.deletionTimestamp === undefined) return;
     if (await cleanUp(options, kinds, crd)) removals.addAfter(name, recheckMs);
   };
-  // One at a time: two definitions must not be given the same name.
+  // One at a time: two definitions must not be given the same name. Nor must they by two servers.
   const names = createWorkQueue({ name: 'names', clock, logger, run: decideNames, workers: 1 });
   const removals = createWorkQueue({ name: 'removals', clock, logger, run: remove, workers: 4 });
   const refresh = () => {
@@ -102,6 +119,13 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
       await Promise.all([names.close(), removals.close()]);
     },
   };
+}
+
+const ownTurn = { release: () => {}, doubt: () => {} };
+
+/** The right to give names of a group, which one server has at a time; undefined: another has it. */
+async function takeTurn({ claims }: CustomKindsOptions, group: string) {
+  return claims === undefined ? ownTurn : claims.take([`definitions/${group}`]);
 }
 
 /** Those without all their names, which any change may free. */

@@ -14,6 +14,7 @@ import {
   cleanupFinalizerName,
   customKindDeps,
 } from '../kinds/apiextensions/custom-resource-definition.ts';
+import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { createCachePool } from '../registry/cache-pool.ts';
 import { createComputedCache } from '../registry/computed-cache.ts';
 import { createDecodedObjects } from '../registry/decoded-objects.ts';
@@ -78,6 +79,8 @@ export function createApi(options: {
   readonly isStale?: ((storeKey: string) => Promise<boolean>) | undefined;
   /** Where other servers charge the same quotas. */
   readonly reservations?: SharedReservations | undefined;
+  /** Of which one of the servers on a store has each at a time. */
+  readonly claims?: NumberClaims | undefined;
 }): Api {
   const { config, dialect, store, health, metrics } = options;
   const catalogue = createCatalogue(options.kinds, {
@@ -89,7 +92,7 @@ export function createApi(options: {
   const { isStale } = options;
   const wired = { config, dialect, store, catalogue, closed, quotaLedger, metrics, isStale };
   const registry = createRegistry({ ...wired, escalation: authorization });
-  const customKinds = followDefinitions({ ...wired, registry });
+  const customKinds = followDefinitions({ ...wired, registry, claims: options.claims });
   const { caches } = registry;
   const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
   const shutdown = createShutdownSignal();
@@ -186,8 +189,9 @@ function followDefinitions(options: {
   readonly catalogue: Catalogue;
   readonly closed: Set<string>;
   readonly registry: Registry;
+  readonly claims: NumberClaims | undefined;
 }): ReturnType<typeof startCustomKinds> {
-  const { config, dialect, catalogue, registry } = options;
+  const { config, dialect, catalogue, registry, claims } = options;
   return startCustomKinds({
     definitions: definitionsDef(catalogue, dialect),
     catalogue,
@@ -198,6 +202,7 @@ function followDefinitions(options: {
     deps: customKindDeps(dialect, { compileRules }),
     cleanupFinalizer: cleanupFinalizerName(dialect),
     terminating: options.closed,
+    claims,
   });
 }
 

@@ -20,7 +20,7 @@ export interface OpenedStore {
 export interface SharedStore {
   /** Ask the store. */
   readonly checks: StoreChecks;
-  /** Numbers that this server is about to give to a Service. */
+  /** Numbers that this server is about to give to a Service, and groups it gives names in. */
   readonly claims: NumberClaims;
   /** What the servers charge quotas for. */
   readonly reservations: SharedReservations;

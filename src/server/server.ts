@@ -153,6 +153,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
     kinds,
     metrics,
     reservations: shared?.reservations,
+    claims: shared?.claims,
     isStale,
   });
   services.readFrom(api, shared?.claims);

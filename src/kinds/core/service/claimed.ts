@@ -3,7 +3,7 @@ import { serviceUnavailable } from '../../../meta/status.ts';
 import type { ApiObject } from '../../../meta/types.ts';
 import type { ServiceLedger } from './ledger.ts';
 
-/** Numbers of which at most one server has each at a time. */
+/** Numbers, and other things by name, of which at most one server has each at a time. */
 export interface NumberClaims {
   /** Claims all or none; undefined when another server has one of them. */
   take(keys: readonly string[]): Promise<NumberClaim | undefined>;
