@@ -233,7 +233,9 @@ class ChannelCall implements Call {
   end(error: CallError | undefined): void {
     if (this.#isOver) return;
     this.#over();
-    if (this.#stream?.closed === false) this.#stream.close(constants.NGHTTP2_CANCEL);
+    // What both sides have ended closes by itself.
+    const isEnded = this.#stream?.writableEnded === true && this.#stream.readableEnded;
+    if (!isEnded) this.#stream?.close(constants.NGHTTP2_CANCEL);
     this.#handlers.onEnd(error);
   }
 
