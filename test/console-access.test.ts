@@ -155,6 +155,22 @@ describe('signing in', () => {
     expect(kept()).toBeUndefined();
   });
 
+  test('CLIENT-4: a server of a release that does not tell who one is lets one in', async () => {
+    const older = await startTestServer({ emulatedMinor: 21 });
+    try {
+      const { session } = sessionOf({ url: older.url });
+      await session.signIn(adminToken);
+      const subject = { user: '', groups: [] };
+      expect(session.state).toEqual({ phase: 'signed in', subject });
+      await session.signIn('wrong');
+      expect(session.state).toMatchObject({ message: 'The server does not accept this token.' });
+      await session.signIn('');
+      expect(session.state).toMatchObject({ message: 'The browser showed no certificate.' });
+    } finally {
+      await older.stop();
+    }
+  });
+
   test('CLIENT-4: the console finds out which dialect the server speaks', async () => {
     const other = await startTestServer({ dialect: 'kubernetes' });
     try {

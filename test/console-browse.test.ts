@@ -11,7 +11,14 @@ import {
   type TableSnapshot,
   type TableStore,
 } from '../src/console/browser/model/table-store.ts';
-import { apiFor, discovered, kindNamed, type TestApi, trustingFetch } from './console.ts';
+import {
+  apiFor,
+  deploymentOf,
+  discovered,
+  kindNamed,
+  type TestApi,
+  trustingFetch,
+} from './console.ts';
 import { establish } from './custom-kinds.ts';
 import { configMap, eventually, freshNamespace, type TestServer } from './harness.ts';
 import { bindingOf, mustCreate, rbacPath, roleOf, startWithUsers } from './token-users.ts';
@@ -154,20 +161,7 @@ describe('tables', () => {
   test('CLIENT-4: columns and cells are those that kubectl shows', async () => {
     const namespace = await freshNamespace(server);
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
-    const labels = { app: 'web' };
-    await mustCreate(server, path, {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'web' },
-      spec: {
-        replicas: 3,
-        selector: { matchLabels: labels },
-        template: {
-          metadata: { labels },
-          spec: { containers: [{ name: 'c', image: 'example.com/web:1' }] },
-        },
-      },
-    });
+    await mustCreate(server, path, deploymentOf('web', { replicas: 3 }));
     const { until } = tableOf({ kind: kindNamed(kinds, 'deployments.apps'), namespace });
     const snapshot = await until(isLive, 'the table');
     const shown = snapshot.columns.map(({ name, priority }) => `${name} ${priority}`);
@@ -186,7 +180,7 @@ describe('tables', () => {
     const cells = snapshot.columns.map((column, index) =>
       cellText(row, { column, index, nowMs: created + 3 * 60_000 + 20_000 }),
     );
-    expect(cells).toEqual(['web', '0/3', '0', '0', '3m20s', 'c', 'example.com/web:1', 'app=web']);
+    expect(cells).toEqual(['web', '0/3', '0', '0', '3m20s', 'web', 'example.com/web:1', 'app=web']);
   });
 
   test('CLIENT-4: a namespace, labels and fields choose what is listed and watched', async () => {
@@ -341,6 +335,32 @@ describe('watching live', () => {
     expect(asked.filter(({ searchParams }) => !searchParams.has('watch'))).toHaveLength(1);
     expect(asked[2]?.searchParams.get('resourceVersion')).toBe(reached.resourceVersion);
     expect(asked[2]?.searchParams.get('allowWatchBookmarks')).toBe('true');
+  });
+
+  test('CLIENT-4: a bookmark moves the version on that a broken watch resumes from', async () => {
+    const kind = kindNamed(kinds, 'leases.coordination.svc.io');
+    const asked: (string | null)[] = [];
+    const mark = { metadata: { resourceVersion: '' } };
+    const bookmarking: Fetch = async (url, request) => {
+      const { searchParams } = new URL(url);
+      if (!searchParams.has('watch')) return trustingFetch(url, request);
+      asked.push(searchParams.get('resourceVersion'));
+      if (asked.length > 1) return trustingFetch(url, request);
+      // Something else has been written meanwhile: the version of now is a later one.
+      await mustCreate(server, '/api/v1/namespaces/default/configmaps', configMap('marked'));
+      const { body } = await server.get('/api/v1/namespaces/default/configmaps/marked');
+      mark.metadata.resourceVersion = body.metadata.resourceVersion;
+      return new Response(`${JSON.stringify({ type: 'BOOKMARK', object: mark })}\n`);
+    };
+    const clock = new FakeClock();
+    const table = tableOf({ kind }, { api: apiFor(server, { fetch: bookmarking }), clock });
+    await eventually(async () => {
+      clock.advance(1000);
+      return asked.length === 2;
+    }, 'the second watch');
+    await table.until(isLive, 'the table');
+    expect(asked[1]).toBe(mark.metadata.resourceVersion);
+    expect(Number(asked[1])).toBeGreaterThan(Number(asked[0]));
   });
 
   test('CLIENT-4: pauses grow while the server is away, and end when it is back', async () => {

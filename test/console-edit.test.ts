@@ -31,7 +31,7 @@ import {
   readYaml,
   withoutManagedFields,
 } from '../src/console/browser/model/yaml.ts';
-import { apiFor, discovered, kindNamed, type TestApi } from './console.ts';
+import { apiFor, deploymentOf, discovered, kindNamed, type TestApi } from './console.ts';
 import { establish } from './custom-kinds.ts';
 import { configMap, freshNamespace, type Loose, type TestServer } from './harness.ts';
 import { bindingOf, mustCreate, rbacPath, roleOf, startWithUsers } from './token-users.ts';
@@ -82,25 +82,14 @@ async function loaded(data: Record<string, string> = { a: '1' }) {
   return { target, object: await loadObject(api, target) };
 }
 
-function deployment(name: string): Loose {
-  const labels = { app: name };
-  const spec = { containers: [{ name: 'web', image: 'example.com/web:1' }] };
-  return {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name },
-    spec: {
-      replicas: 1,
-      selector: { matchLabels: labels },
-      template: { metadata: { labels }, spec },
-    },
-  };
-}
-
 async function deployed() {
   made += 1;
   const name = `deployed-${made}`;
-  await mustCreate(server, `/apis/apps/v1/namespaces/${namespace}/deployments`, deployment(name));
+  await mustCreate(
+    server,
+    `/apis/apps/v1/namespaces/${namespace}/deployments`,
+    deploymentOf(name, { replicas: 1 }),
+  );
   const target: ObjectName = { kind: kindNamed(kinds, 'deployments.apps'), namespace, name };
   return { target, object: await loadObject(api, target) };
 }

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Fetch } from '../src/console/browser/model/ports.ts';
-import { trustingFetch } from './console.ts';
+import { deploymentOf, trustingFetch } from './console.ts';
 import { openScreen, type Screen } from './console-screen.ts';
 import { establish } from './custom-kinds.ts';
 import { adminToken, configMap, eventually, freshNamespace, type TestServer } from './harness.ts';
@@ -472,14 +472,11 @@ describe('editing', () => {
     inDialog('Delete')?.click();
     await eventually(async () => (await server.get(path)).status === 404, 'the deletion');
 
-    const labels = { app: 'web' };
-    const spec = { containers: [{ name: 'c', image: 'example.com/c:1' }] };
-    await mustCreate(server, `/apis/apps/v1/namespaces/${namespace}/deployments`, {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'web' },
-      spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
-    });
+    await mustCreate(
+      server,
+      `/apis/apps/v1/namespaces/${namespace}/deployments`,
+      deploymentOf('web'),
+    );
     screen.go(`#/o/apps/v1/deployments/${namespace}/web`);
     await screen.click('Scale');
     await screen.sees('There are 0 now.');

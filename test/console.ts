@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FakeClock } from '../src/base/clock.ts';
-import type { JsonValue } from '../src/base/json.ts';
+import type { JsonObject, JsonValue } from '../src/base/json.ts';
 import { type Api, createApi } from '../src/console/browser/model/api.ts';
 import { type Discovered, openDiscovery } from '../src/console/browser/model/discovery.ts';
 import { type Kind, resourceName } from '../src/console/browser/model/kinds.ts';
@@ -38,6 +38,19 @@ export const trustingFetch: Fetch = (url, request) => {
 export async function parseYaml(text: string): Promise<JsonValue | undefined> {
   const read = readYaml(text);
   return read.fault === undefined ? read.value : undefined;
+}
+
+/** A Deployment of one container to send. */
+export function deploymentOf(name: string, spec: object = {}): JsonObject {
+  const labels = { app: name };
+  const containers = [{ name: 'web', image: 'example.com/web:1' }];
+  const template = { metadata: { labels }, spec: { containers } };
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name },
+    spec: { selector: { matchLabels: labels }, template, ...spec },
+  };
 }
 
 /** Counts 401 answers beside what the console's API gives. */

@@ -76,13 +76,9 @@ function mineView(context: PageContext, namespace: string): HTMLElement {
   return element(
     'div',
     {},
-    element(
-      'p',
-      {},
-      'You are ',
-      element('strong', {}, user),
-      ` in ${groups.join(', ') || 'no group'}.`,
-    ),
+    user === ''
+      ? element('p', {}, 'The server does not say who you are.')
+      : element('p', {}, 'You are ', element('strong', {}, user), ` in ${groups.join(', ')}.`),
     form(
       { class: 'bar' },
       () => void read(),

@@ -117,7 +117,6 @@ class TextEditor implements Editor {
   }
 
   #key(event: KeyboardEvent): void {
-    if (event.key === 'Tab' && !event.shiftKey && !event.ctrlKey) return;
     if (!event.ctrlKey && !event.metaKey) return;
     if (event.key === 'Enter') void this.#validate();
     else if (event.key === 's') void this.#save();

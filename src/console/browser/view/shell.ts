@@ -70,7 +70,8 @@ export function startConsole(host: Host): RunningConsole {
   const show = (state: SessionState): void => {
     if (state.phase === 'signed in') {
       // Whoever signs in again after an expiry finds the page as it was left.
-      if (workspace === undefined || workspace.subject.user !== state.subject.user) {
+      const { user } = state.subject;
+      if (workspace === undefined || user === '' || workspace.subject.user !== user) {
         leave();
         workspace = new Workspace({ host, session, subject: state.subject });
       } else workspace.resume();
@@ -126,7 +127,7 @@ class Workspace {
     this.root = element(
       'div',
       { class: 'workspace' },
-      element('a', { class: 'skip', href: hashOf({ page: 'home' }) }, 'Home'),
+      button('Skip to the content', () => this.#main.focus(), { class: 'skip' }),
       this.#header(),
       this.#navigation.root,
       this.#main,
@@ -159,7 +160,7 @@ class Workspace {
       'header',
       { class: 'top' },
       element('a', { class: 'home', href: hashOf({ page: 'home' }) }, 'Wheelhouse'),
-      element('span', { class: 'user', title: groups.join(', ') }, user),
+      element('span', { class: 'user', title: groups.join(', ') }, user || 'somebody'),
       button('Sign out', () => this.#session.signOut()),
     );
   }
