@@ -226,7 +226,7 @@ describe('tables', () => {
     expect(state.message).toMatch(/"data.a" is not a known field selector/);
   });
 
-  test('CLIENT-4: large lists come in pages, and changes reach the pages still to come', async () => {
+  test('CLIENT-4: large lists come in pages, which changes reach before they come', async () => {
     const namespace = await freshNamespace(server);
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) {
@@ -508,7 +508,7 @@ describe('watching live', () => {
     }, 'the table');
   });
 
-  test('CLIENT-4: what is thrown tells failures of the server from an unreachable one', async () => {
+  test('CLIENT-4: a server’s failure is told from a server that is not there', async () => {
     const path = '/api/v1/namespaces/nowhere';
     await expect(api.json({ path })).rejects.toBeInstanceOf(ApiFailure);
     const away = apiFor({ url: 'http://127.0.0.1:9' });

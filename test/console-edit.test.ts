@@ -238,7 +238,7 @@ describe('saving', () => {
     expect(owner).toMatchObject({ operation: 'Update', fields: ['data.a'] });
   });
 
-  test('CLIENT-4: 409: what others saved meanwhile stays, and is shown beside one’s own', async () => {
+  test('CLIENT-4: 409: what others saved stays, and is shown beside one’s own', async () => {
     const one = await loaded({ a: '1', b: '1', c: '1' });
     const mine = one.object.text.replace('a: "1"', 'a: mine').replace('b: "1"', 'b: mine');
     const path = `/api/v1/namespaces/${namespace}/configmaps/${one.target.name}`;
@@ -345,7 +345,7 @@ describe('saving', () => {
     expect(unreachable).toMatchObject({ code: 0, message: 'the server cannot be reached' });
   });
 
-  test('CLIENT-4: words that the server reads as something else are read and written so', async () => {
+  test('CLIENT-4: words are read and written as the server takes them', async () => {
     const read = readYaml('a: yes\nb: "yes"\nc: 017\nd: 1_000\ne: 2001-01-01\n');
     const value = { a: true, b: 'yes', c: 15, d: 1000, e: '2001-01-01' };
     expect(read).toEqual({ value });

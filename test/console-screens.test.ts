@@ -58,7 +58,7 @@ describe('signing in and out', () => {
     expect(screen.body.textContent).not.toContain('system:admin');
   });
 
-  test('CLIENT-4: when the token expires one signs in again and finds the text one wrote', async () => {
+  test('CLIENT-4: after a token’s expiry one finds the text one wrote', async () => {
     const namespace = await withConfigMap('kept');
     let isExpired = false;
     const expiring: Fetch = (url, request) => {
@@ -144,7 +144,7 @@ describe('browsing', () => {
     await screen.until(() => screen.find('th', 'Images'), 'the wide column');
   });
 
-  test('CLIENT-4: the filter leads to an address, which leads back to what it filters', async () => {
+  test('CLIENT-4: the filter leads to an address, which leads back to it', async () => {
     const namespace = await withConfigMap('one');
     const screen = await opened('#/t/core/v1/configmaps');
     await screen.sees('Live');
@@ -367,7 +367,7 @@ describe('editing', () => {
     return screen;
   }
 
-  test('CLIENT-4: causes lead to their lines; what is accepted is shown before it is saved', async () => {
+  test('CLIENT-4: causes lead to their lines; what is accepted is shown first', async () => {
     const namespace = await withConfigMap('edited');
     const path = `/api/v1/namespaces/${namespace}/configmaps/edited`;
     const screen = await editing(namespace, 'edited');

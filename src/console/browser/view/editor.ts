@@ -1,3 +1,4 @@
+import type { JsonValue } from '../../../base/json.ts';
 import { changesBetween, rebased, threeWay } from '../model/changes.ts';
 import {
   type Edit,
@@ -227,6 +228,22 @@ class TextEditor implements Editor {
     ];
   }
 
+  /** After a conflict: theirs with mine, theirs alone, or mine alone. */
+  #waysOn(theirs: LoadedObject, both: JsonValue | undefined): HTMLElement[] {
+    const merge = (value: JsonValue) =>
+      button('Make my changes to theirs', () => this.#begin(theirs, printYaml(value)), {
+        class: 'primary',
+      });
+    return [
+      ...(both === undefined ? [] : [merge(both)]),
+      button('Take theirs', () => this.#begin(theirs, withoutManagedFields(theirs.text))),
+      button('Keep mine for the next save', () => this.#begin(theirs, this.#text.value), {
+        class: 'danger',
+        title: 'What others changed and this text has not is lost by it',
+      }),
+    ];
+  }
+
   /** What others did since, beside what is in the text; and the ways on from there. */
   async #showChanged(message: HTMLElement): Promise<void> {
     const base = this.#base;
@@ -241,15 +258,7 @@ class TextEditor implements Editor {
         this.#result,
         message,
         threeWayList(threeWay({ base: baseValue, mine, theirs: theirValue })),
-        both !== undefined &&
-          button('Make my changes to theirs', () => this.#begin(theirs, printYaml(both)), {
-            class: 'primary',
-          }),
-        button('Take theirs', () => this.#begin(theirs, withoutManagedFields(theirs.text))),
-        button('Keep mine for the next save', () => this.#begin(theirs, this.#text.value), {
-          class: 'danger',
-          title: 'What others changed and this text has not is lost by it',
-        }),
+        element('div', { class: 'actions' }, ...this.#waysOn(theirs, both)),
       );
     } catch (error) {
       fill(this.#result, message, element('p', { class: 'fault' }, messageOf(error)));
