@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
 
 /** What runs beside the requests. */
 export interface Background {
@@ -7,18 +8,25 @@ export interface Background {
 
 /**
  * Starts something when the server is ready, after a pause that whoever waited for it has to himself;
- * `close` stops it, begun or not.
+ * `close` stops it, begun or not. That it could not begin is told in the log.
  */
 export function beginAfter(
   ready: Promise<void>,
-  { clock, pauseMs }: { readonly clock: Clock; readonly pauseMs: number | undefined },
+  {
+    clock,
+    logger,
+    pauseMs,
+  }: { readonly clock: Clock; readonly logger: Logger; readonly pauseMs: number | undefined },
   begin: () => Promise<Background>,
 ): Background {
-  let running: Promise<Background> | undefined;
+  let running: Promise<Background | undefined> | undefined;
   let isClosed = false;
   let timer: Timer | undefined;
   const start = () => {
-    running = begin();
+    running = begin().catch((error: unknown) => {
+      logger.error('what runs beside the requests could not begin', { error: String(error) });
+      return undefined;
+    });
   };
   ready.then(
     () => {
@@ -32,7 +40,7 @@ export function beginAfter(
     async close() {
       isClosed = true;
       timer?.stop();
-      await (await running?.catch(() => undefined))?.close();
+      await (await running)?.close();
     },
   };
 }

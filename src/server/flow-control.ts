@@ -114,7 +114,7 @@ export function followFlowObjects(
   const { registry } = api;
   const { user } = serverContext;
   const tools = { defs, caches: registry.caches, clock, logger };
-  return beginAfter(ready, { clock, pauseMs }, async () => {
+  return beginAfter(ready, { clock, logger, pauseMs }, async () => {
     const [{ startFlowDefaults }, { startFlowConfiguration }] = await Promise.all([
       import('../controllers/flow-defaults.ts'),
       import('../controllers/flow-configuration.ts'),

@@ -36,8 +36,8 @@ async function startLedControllers(around: Around): Promise<{ close(): Promise<v
 
 /** Starts the controllers when the server is ready; `close` stops them, begun or not. */
 export function controllersAfter(ready: Promise<void>, around: Around): Background {
-  const { clock, controllersPauseMs: pauseMs } = around.config;
-  return beginAfter(ready, { clock, pauseMs }, () => startLedControllers(around));
+  const { clock, logger, controllersPauseMs: pauseMs } = around.config;
+  return beginAfter(ready, { clock, logger, pauseMs }, () => startLedControllers(around));
 }
 
 async function elect(
