@@ -19,12 +19,8 @@ const banner = {
   js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
 };
 
-/** Loaded by servers on etcd alone: a start without it need not even read it. */
-const external = ['@grpc/grpc-js'];
-
 const shared = {
   absWorkingDir: root,
-  external,
   bundle: true,
   platform: 'node',
   target: 'node20',
@@ -61,7 +57,7 @@ export async function build({ finished = join(root, 'dist'), keepCode = true } =
       bundle({ ...shared, ...asFunction, entryPoints: ['src/main.ts'], outfile: server }),
       bundle({
         ...shared,
-        external: [...external, 'lmdb'],
+        external: ['lmdb'],
         entryPoints,
         outdir,
         splitting: true,
