@@ -46,6 +46,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   extension.answer = () => false;
+  extension.answerOwn = (got) => extension.answer(got);
 });
 
 const services = '/api/v1/namespaces/default/services';

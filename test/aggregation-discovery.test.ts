@@ -26,6 +26,7 @@ afterAll(async () => {
 beforeEach(() => {
   extension.got.length = 0;
   extension.answer = () => false;
+  extension.answerOwn = (got) => extension.answer(got);
 });
 
 const accept = 'application/json;g=apidiscovery.svc.io;v=v2;as=APIGroupDiscoveryList';

@@ -22,6 +22,7 @@ afterAll(async () => {
 beforeEach(() => {
   extension.got.length = 0;
   extension.answer = () => false;
+  extension.answerOwn = (got) => extension.answer(got);
 });
 
 /** An OpenAPI 2 document about things of a group, and about what is none of its business. */

@@ -34,8 +34,10 @@ export interface ExtensionServer {
   readonly got: Got[];
   /** Connections that stand. */
   readonly connections: number;
-  /** Answers a request; discovery is answered already when it returns false. */
+  /** Answers a request of a client; discovery is answered already when it returns false. */
   answer: (got: Got) => unknown;
+  /** The same for what this server itself asks, which may be at any time. */
+  answerOwn: (got: Got) => unknown;
   upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** The client certificate that was shown last; empty when none was. */
   readonly shown: { readonly subject?: { readonly CN?: string } };
@@ -98,7 +100,7 @@ export async function startExtensionServer(
       const lines = request.rawHeaders;
       const one = { request, response, path, query: new URLSearchParams(query), lines };
       if (!isOwn(request)) got.push(one);
-      if (extension.answer(one) !== false) return;
+      if ((isOwn(request) ? extension.answerOwn : extension.answer)(one) !== false) return;
       const [, root, group, version, ...rest] = path.split('/');
       if (root === 'apis' && version !== undefined && rest.length === 0) {
         json(response, resourceList(`${group}/${version}`, 'things'));
@@ -126,6 +128,7 @@ export async function startExtensionServer(
       return shown;
     },
     answer: () => false,
+    answerOwn: () => false,
     upgrade: (_, socket) => void socket.destroy(),
     async stop() {
       for (const socket of sockets) socket.destroy();

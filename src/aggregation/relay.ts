@@ -36,7 +36,7 @@ const discoveryTimeoutMs = 5_000;
 const unreachable = 'error trying to reach service';
 const brokenAnswer = `${unreachable}: net/http: HTTP/1.x transport connection broken`;
 
-/** Asked again when a connection that was kept turns out to have been closed. */
+/** Asked again as often as a connection that was kept turns out to have been closed. */
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
@@ -58,7 +58,6 @@ export class Relay implements RemoteAnswer {
   #stream: ResponseStream | undefined;
   #timer: Timer | undefined;
   #isLate = false;
-  #hasRepeated = false;
   #whenOver: (() => void)[] = [];
   #resolve: () => void = () => {};
   #reject: (error: Error) => void = () => {};
@@ -134,7 +133,6 @@ export class Relay implements RemoteAnswer {
     if (this.#state !== 'asking') return;
     const { admitted } = this.#call;
     if (this.#mayRepeat(error)) {
-      this.#hasRepeated = true;
       this.#ask();
       return;
     }
@@ -147,7 +145,7 @@ export class Relay implements RemoteAnswer {
     const { code } = error as { code?: unknown };
     const isStale = this.#outgoing?.reusedSocket === true && code === 'ECONNRESET';
     const { method } = this.#call.admitted.exchange;
-    return isStale && !this.#hasRepeated && this.#body === undefined && repeatable.has(method);
+    return isStale && this.#body === undefined && repeatable.has(method);
   }
 
   #ask(): void {

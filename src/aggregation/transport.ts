@@ -2,7 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { parsePemBundle } from '../authn/certificate.ts';
 import { ConnectionError } from '../client/http-client.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
@@ -56,25 +56,53 @@ const idleConnectionsMax = 25;
 /** How long one is kept; servers close theirs after 90 seconds as a rule. */
 const idleMs = 60_000;
 
+/** A server that says how long it keeps connections may close one at just that moment. */
+const closingMarginMs = 1_000;
+
+/** Keeps connections for less long than their servers say they do. */
+class CarefulAgent extends https.Agent {
+  readonly #keptMs = new WeakMap<Duplex, number>();
+
+  /** What an answer says of its connection. */
+  heard(socket: Duplex, keepAlive: string): void {
+    const seconds = /^timeout=(\d{1,6})/.exec(keepAlive)?.[1];
+    if (seconds !== undefined) this.#keptMs.set(socket, Number(seconds) * 1000 - closingMarginMs);
+  }
+
+  override keepSocketAlive(socket: Duplex): boolean {
+    const keptMs = Math.min(idleMs, this.#keptMs.get(socket) ?? idleMs);
+    // Its type says nothing of what it gives.
+    const isKept: unknown = super.keepSocketAlive(socket);
+    if (keptMs <= 0 || isKept === false) return false;
+    (socket as TLSSocket).setTimeout(keptMs);
+    return true;
+  }
+}
+
 /** Makes a transport; opens no connection. */
 export function createTransport(settings: TransportSettings): Transport {
-  const agent = new https.Agent({
+  const agent = new CarefulAgent({
     ...tlsOptions(settings),
     keepAlive: true,
     maxFreeSockets: idleConnectionsMax,
     timeout: idleMs,
     scheduling: 'lifo',
   });
+  // A connection that changes its protocol begins anew, as upstream's does.
+  const single = new https.Agent({ ...tlsOptions(settings), keepAlive: false });
   return {
     fault: faultOf(settings),
     open(request, answer) {
       const { headers, target, ...rest } = request;
       const outgoing = https.request({
         ...rest,
-        agent,
+        agent: headers['upgrade'] === undefined ? agent : single,
         path: target,
         headers,
         maxHeaderSize: headBytesMax,
+      });
+      outgoing.on('response', ({ socket, headers: told }) => {
+        agent.heard(socket, String(told['keep-alive'] ?? ''));
       });
       listen(outgoing, request, answer);
       return outgoing;
