@@ -66,11 +66,14 @@ export interface StructExpr {
   readonly kind: 'struct';
   readonly at: number;
   readonly name: string;
-  readonly fields: readonly {
-    readonly name: string;
-    readonly value: Expr;
-    readonly optional: boolean;
-  }[];
+  readonly fields: readonly StructField[];
+}
+export interface StructField {
+  /** Of the colon behind the name. */
+  readonly at: number;
+  readonly name: string;
+  readonly value: Expr;
+  readonly optional: boolean;
 }
 
 export type FoldName =

@@ -10,9 +10,10 @@ import {
   type SelectExpr,
   type StructExpr,
 } from './ast.ts';
-import { type Environment, namespacedName, typeNames } from './environment.ts';
+import { type Environment, namespacedName, structNamed, typeNames } from './environment.ts';
 import type { Overload } from './functions.ts';
 import type { Issue } from './issues.ts';
+import { enumValues } from './messages.ts';
 import {
   boolType,
   bytesType,
@@ -21,6 +22,7 @@ import {
   errorType,
   intType,
   isAssignable,
+  isDyn,
   listType,
   mapType,
   moreGeneral,
@@ -71,8 +73,6 @@ class Checker {
   readonly #environment: Environment;
   readonly #known: Substitution = new Map();
   #fresh = 0;
-  /** Above zero inside of literals whose elements may differ. */
-  #mixed = 0;
 
   constructor(environment: Environment) {
     this.#environment = environment;
@@ -149,6 +149,7 @@ class Checker {
     const qualified = qualifiedName(expr);
     const named = qualified === undefined ? undefined : typeNames.get(qualified.replace(/^\./, ''));
     if (named !== undefined) return typeType(named);
+    if (qualified !== undefined && enumValues.has(qualified)) return intType;
     // A variable may have a dot in its name.
     if (qualified !== undefined && this.#environment.variables.has(qualified)) {
       return this.#lookup(qualified, undefined) ?? errorType;
@@ -171,7 +172,7 @@ class Checker {
       return target.fields.get(field) ?? this.#error(at, `undefined field '${field}'`);
     }
     if (target.name === 'map') return target.args[1] ?? dynType;
-    if (target.name === 'dyn' || target.isParameter) return dynType;
+    if (isDyn(target) || target.isParameter) return dynType;
     if (target.name === '!error!') return errorType;
     return this.#error(at, `type '${this.#show(target)}' does not support field selection`);
   }
@@ -181,10 +182,7 @@ class Checker {
     const namespaced = namespacedName(expr, functions);
     const name = namespaced ?? expr.name;
     const target = namespaced === undefined ? expr.target : undefined;
-    // What is formatted may be of any types.
-    if (name === 'format') this.#mixed += 1;
     const args = expr.args.map((arg) => this.typeOf(arg, scope));
-    if (name === 'format') this.#mixed -= 1;
     const receiver = target === undefined ? undefined : this.typeOf(target, scope);
     const overloads = functions.get(name);
     if (overloads === undefined) return this.#undeclared(expr.at, name);
@@ -237,7 +235,7 @@ class Checker {
   #list(expr: Extract<Expr, { kind: 'list' }>, scope: Scope | undefined): Type {
     let item: Type | undefined;
     for (const { value, optional } of expr.items) {
-      item = this.#joined(item, this.#element(value, { optional, scope }), value.at);
+      item = this.#joined(item, this.#element(value, { optional, scope }));
     }
     return listType(item ?? this.#newParameter());
   }
@@ -258,39 +256,42 @@ class Checker {
     );
   }
 
-  /** All elements of a literal have one type. */
-  #joined(before: Type | undefined, type: Type, at: number): Type {
+  /** The type of elements so far; whether all have one is looked at afterwards. */
+  #joined(before: Type | undefined, type: Type): Type {
     if (before === undefined) return type;
     if (isAssignable(before, type, this.#known) || isAssignable(type, before, this.#known)) {
       return moreGeneral(this.#resolved(before), this.#resolved(type));
     }
-    if (this.#mixed > 0) return dynType;
-    this.#mismatch(at, before, type);
-    return before;
+    return dynType;
   }
 
   #struct(expr: StructExpr, scope: Scope | undefined): Type {
-    const struct = this.#environment.structs?.(expr.name.replace(/^\./, ''));
-    for (const { name, value, optional } of expr.fields) {
-      const type = this.#element(value, { optional, scope });
-      if (struct === undefined) continue;
-      const wanted = struct.field(name);
-      if (wanted === undefined) this.#error(value.at, `undefined field '${name}'`);
+    const name = expr.name.replace(/^\./, '');
+    const struct = structNamed(name, this.#environment);
+    if (struct === undefined) {
+      return typeNames.has(name)
+        ? this.#error(expr.at, `'${name}' is not a message type`)
+        : this.#undeclared(expr.at, expr.name);
+    }
+    for (const field of expr.fields) {
+      const type = this.#element(field.value, { optional: field.optional, scope });
+      const wanted = struct.field(field.name);
+      if (wanted === undefined) this.#error(field.at, `undefined field '${field.name}'`);
       else if (!isAssignable(type, wanted, this.#known)) {
-        const shown = `expected type of field '${name}' is '${this.#show(wanted)}'`;
-        this.#error(value.at, `${shown} but provided type is '${this.#show(type)}'`);
+        const shown = `expected type of field '${field.name}' is '${this.#show(wanted)}'`;
+        this.#error(field.at, `${shown} but provided type is '${this.#show(type)}'`);
       }
     }
-    return struct?.type ?? this.#undeclared(expr.at, expr.name);
+    return struct.type;
   }
 
   #map(expr: MapExpr, scope: Scope | undefined): Type {
     let key: Type | undefined;
     let value: Type | undefined;
     for (const entry of expr.entries) {
-      key = this.#joined(key, this.typeOf(entry.key, scope), entry.key.at);
+      key = this.#joined(key, this.typeOf(entry.key, scope));
       const type = this.#element(entry.value, { optional: entry.optional, scope });
-      value = this.#joined(value, type, entry.value.at);
+      value = this.#joined(value, type);
     }
     return mapType(key ?? this.#newParameter(), value ?? this.#newParameter());
   }
@@ -311,7 +312,7 @@ class Checker {
   #elements(range: Type, expr: FoldExpr): [Type, Type] {
     if (range.name === 'list') return [intType, range.args[0] ?? dynType];
     if (range.name === 'map') return [range.args[0] ?? dynType, range.args[1] ?? dynType];
-    if (range.name === 'dyn' || range.name === '!error!') return [dynType, dynType];
+    if (isDyn(range) || range.name === '!error!') return [dynType, dynType];
     if (range.isParameter) return [dynType, dynType];
     const shown = this.#show(range);
     const why = `expression of type '${shown}' cannot be range of a comprehension`;
@@ -352,7 +353,7 @@ class Checker {
   #optionalMap(expr: OptionalMapExpr, scope: Scope | undefined): Type {
     const target = this.#resolved(this.typeOf(expr.target, scope));
     const isOptional = target.name === 'optional_type';
-    if (!isOptional && target.name !== 'dyn' && target.name !== '!error!') {
+    if (!isOptional && !isDyn(target) && target.name !== '!error!') {
       const applied = `${this.#show(target)}.()`;
       const message = `found no matching overload for 'hasValue' applied to '${applied}'`;
       return this.#error(expr.at, message);

@@ -24,7 +24,7 @@ export interface Compiled {
 export function compile(source: string, environment: Environment): Compiled {
   const expr: Expr = parse(source);
   const checked = check(expr, environment);
-  const issues = checked.issues.length > 0 ? checked.issues : literalIssues(expr);
+  const issues = checked.issues.length > 0 ? checked.issues : literalIssues(expr, checked.types);
   if (issues.length > 0) throw new CelCompileError(source, issues);
   return {
     type: checked.type,

@@ -1,10 +1,10 @@
 import { type CallExpr, qualifiedName } from './ast.ts';
-import type { Functions } from './functions.ts';
+import type { CallContext, Functions } from './functions.ts';
+import { messageStruct, messageTypes } from './messages.ts';
 import {
   boolType,
   bytesType,
   doubleType,
-  durationType,
   dynType,
   intType,
   listType,
@@ -13,10 +13,10 @@ import {
   optionalType,
   stringType,
   type Type,
-  timestampType,
   typeType,
   uintType,
 } from './types.ts';
+import type { Value } from './values.ts';
 
 /** What an expression may use: functions, and variables with their types. */
 export interface Environment {
@@ -31,6 +31,13 @@ export interface StructType {
   readonly type: Type;
   /** The type of a field; undefined for one that there is not. */
   field(name: string): Type | undefined;
+  /** What the object is seen as; the object itself where absent. Throws `CelError`. */
+  make?(fields: ReadonlyMap<string, Value>, context: CallContext): Value;
+}
+
+/** What `Name{…}` makes in an environment; protobuf's well-known messages are known in all. */
+export function structNamed(name: string, environment: Environment): StructType | undefined {
+  return environment.structs?.(name) ?? messageStruct(name);
 }
 
 const opaque = (name: string): Type => ({ name, args: [] });
@@ -48,8 +55,7 @@ export const typeNames: ReadonlyMap<string, Type> = new Map([
   ['null_type', nullType],
   ['type', typeType(dynType)],
   ['optional_type', optionalType(dynType)],
-  ['google.protobuf.Timestamp', timestampType],
-  ['google.protobuf.Duration', durationType],
+  ...messageTypes,
   ...[
     'net.IP',
     'net.CIDR',

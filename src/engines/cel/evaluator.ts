@@ -6,9 +6,10 @@ import {
   type SelectExpr,
   type StructExpr,
 } from './ast.ts';
-import { type Environment, namespacedName, typeNames } from './environment.ts';
+import { type Environment, namespacedName, structNamed, typeNames } from './environment.ts';
 import { foldStep } from './folds.ts';
 import { accepts, noSuchOverload, type Overload } from './functions.ts';
+import { enumValues, typesWithoutValue } from './messages.ts';
 import { type Compiles, outcome, type Step, setEntry } from './steps.ts';
 import {
   CelCostError,
@@ -130,6 +131,7 @@ class Compiler implements Compiles {
     }
     const type = typeNames.get(name);
     if (type === undefined) throw new CelError(`no such attribute(s): ${name}`);
+    if (typesWithoutValue.has(name)) throw new CelError(`reference to undefined type: ${name}`);
     const value = new TypeValue(longTypeName(type));
     return () => value;
   }
@@ -137,6 +139,8 @@ class Compiler implements Compiles {
   #select(expr: SelectExpr, scope: readonly string[]): Step {
     const qualified = qualifiedName(expr)?.replace(/^\./, '');
     if (qualified !== undefined && typeNames.has(qualified)) return this.#ident(qualified, []);
+    const constant = qualified === undefined ? undefined : enumValues.get(qualified);
+    if (constant !== undefined) return () => constant;
     if (qualified !== undefined && scope.includes(qualified)) return this.#ident(qualified, scope);
     const operand = this.compile(expr.operand, scope);
     const { field } = expr;
@@ -204,9 +208,8 @@ class Compiler implements Compiles {
 
   #struct(expr: StructExpr, scope: readonly string[]): Step {
     const name = expr.name.replace(/^\./, '');
-    if (this.#environment.structs?.(name) === undefined) {
-      throw new CelError(`unknown type: ${expr.name}`);
-    }
+    const struct = structNamed(name, this.#environment);
+    if (struct === undefined) throw new CelError(`unknown type: ${expr.name}`);
     const steps = expr.fields.map((field) => ({
       ...field,
       step: this.compile(field.value, scope),
@@ -219,7 +222,7 @@ class Compiler implements Compiles {
         const value = optional ? optionalOf(given).value : given;
         if (value !== undefined) fields.set(field, value);
       }
-      return new StructValue(name, fields);
+      return struct.make === undefined ? new StructValue(name, fields) : struct.make(fields, frame);
     };
   }
 
@@ -298,9 +301,11 @@ function mapOf(value: Value): MapValue {
   throw new CelError('no such overload');
 }
 
+/** What has no members at all has not this one. */
 function selectField(operand: Value, field: string): Value {
   if (operand instanceof Optional) return optionalField(operand, field);
-  const value = mapOf(operand).get(field);
+  const hasMembers = isMapValue(operand) || operand instanceof List;
+  const value = hasMembers ? mapOf(operand).get(field) : undefined;
   if (value === undefined) throw new CelError(`no such key: ${field}`);
   return value;
 }

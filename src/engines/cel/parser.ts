@@ -1,4 +1,4 @@
-import type { CallExpr, Expr, MapEntry } from './ast.ts';
+import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
 import { CelCompileError } from './issues.ts';
 import { LexError, type Token, tokenize } from './lexer.ts';
 import { expandMacro } from './macros.ts';
@@ -241,13 +241,13 @@ class Parser {
     const brace = this.#tokens[end];
     if (brace?.text !== '{' || brace.kind !== 'operator') return undefined;
     this.#next = end + 1;
-    const fields: { name: string; value: Expr; optional: boolean }[] = [];
+    const fields: StructField[] = [];
     while (!this.#is('}')) {
       const optional = this.#accept('?') !== undefined;
       const field = this.#take();
       if (field.kind !== 'name') this.#unexpected();
-      this.#expect(':');
-      fields.push({ name: field.text, value: this.#expression(), optional });
+      const { at: colon } = this.#expect(':');
+      fields.push({ at: colon, name: field.text, value: this.#expression(), optional });
       if (!this.#accept(',')) break;
     }
     this.#expect('}');

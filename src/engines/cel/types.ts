@@ -10,6 +10,8 @@ export interface Type {
 const simple = (name: string): Type => ({ name, args: [] });
 
 export const dynType = simple('dyn');
+/** A protobuf `Any`: it stands for all types as dyn does, and only its name differs. */
+export const anyType = simple('any');
 export const errorType = simple('!error!');
 export const boolType = simple('bool');
 export const intType = simple('int');
@@ -25,6 +27,18 @@ export const listType = (item: Type): Type => ({ name: 'list', args: [item] });
 export const mapType = (key: Type, value: Type): Type => ({ name: 'map', args: [key, value] });
 export const optionalType = (value: Type): Type => ({ name: 'optional_type', args: [value] });
 export const typeType = (of: Type): Type => ({ name: 'type', args: [of] });
+/** A protobuf wrapper: what it wraps, or null. */
+export const wrapperType = (of: Type): Type => ({ name: 'wrapper', args: [of] });
+
+/** The type in a wrapper; any other type as it is. */
+export function unwrapped(type: Type): Type {
+  return type.name === 'wrapper' ? (type.args[0] ?? dynType) : type;
+}
+
+/** Whether a value of the type may be of any type. */
+export function isDyn(type: Type): boolean {
+  return type.name === 'dyn' || type.name === 'any';
+}
 
 /** How messages write a type. */
 export function showType(type: Type): string {
@@ -46,7 +60,7 @@ export function substituted(type: Type, known: Substitution, free: 'keep' | 'dyn
   return { ...type, args: type.args.map((arg) => substituted(arg, known, free)) };
 }
 
-const isDynamic = (type: Type) => type.name === 'dyn' || type.name === '!error!';
+const isDynamic = (type: Type) => isDyn(type) || type.name === '!error!';
 
 /**
  * Whether a value of one type may stand where another is wanted; binds type parameters of either
@@ -65,13 +79,21 @@ function assign(given: Type, wanted: Type, known: Substitution): boolean {
   if (to.isParameter || from.isParameter) return bind(from, to, known);
   if (isDynamic(from) || isDynamic(to)) return true;
   if (from.name === 'null') return to.name === 'null' || mayBeNull(to);
-  if (to.name === 'null') return false;
-  if (from.name !== to.name) return false;
-  if (from.name === 'type') return true;
-  return from.args.every((arg, index) => {
-    const other = to.args[index];
+  if (to.name === 'null') return mayBeNull(from);
+  const [one, two] = [unwrapped(from), unwrapped(to)];
+  if (one.name !== two.name) return false;
+  if (one.name === 'type') return true;
+  return one.args.every((arg, index) => {
+    const other = two.args[index];
     return other === undefined || assign(arg, other, known);
   });
+}
+
+/** Whether types that have no parameters are the same, but for wrappers. */
+export function isEquivalent(given: Type, other: Type): boolean {
+  const [one, two] = [unwrapped(given), unwrapped(other)];
+  if (one.name !== two.name || one.args.length !== two.args.length) return false;
+  return one.args.every((arg, index) => isEquivalent(arg, two.args[index] as Type));
 }
 
 function bound(type: Type, known: Substitution): Type {
