@@ -125,6 +125,7 @@ describe('signing in', () => {
     const asked = urls.length;
     expect(await message('two words')).toContain('This is no token');
     expect(await message('line\nbreak')).toContain('This is no token');
+    expect(await message('tökén')).toContain('This is no token');
     expect(urls.length).toBe(asked);
     expect(kept()).toBeUndefined();
     const away = sessionOf({ url: 'https://127.0.0.1:9' });
@@ -259,7 +260,7 @@ describe('who may do what', () => {
       deletecollection: (await server.remove(path, undefined, { token })).status,
     };
     for (const [verb, status] of Object.entries(statuses)) {
-      const cell = row?.cells[matrixVerbs.findIndex((one) => one === verb)];
+      const cell = row?.cells[(matrixVerbs as readonly string[]).indexOf(verb)];
       expect(cell?.kind, verb).toBe(status === 403 ? 'no' : 'yes');
     }
   });

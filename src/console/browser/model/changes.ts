@@ -102,11 +102,14 @@ export function rebased(of: {
 }): JsonValue | undefined {
   const ways = threeWay(of);
   if (ways.some(({ by }) => by === 'both')) return undefined;
-  let value = structuredClone(of.theirs);
-  for (const { change, by } of ways) {
-    if (by === 'mine') value = withChange(value, change.path, change.after);
-  }
-  return value;
+  const mine = ways.filter(({ by }) => by === 'mine').map(({ change }) => change);
+  const isRemoval = ({ after }: Change): boolean => after === undefined;
+  // From the last to the first: what goes from a list moves what stands behind it.
+  const removals = mine.filter(isRemoval).reverse();
+  return [...mine.filter((change) => !isRemoval(change)), ...removals].reduce(
+    (value, { path, after }) => withChange(value, path, after),
+    structuredClone(of.theirs),
+  );
 }
 
 function withChange(

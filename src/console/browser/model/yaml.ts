@@ -1,4 +1,4 @@
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, Scalar } from 'yaml';
+import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { isObject, type JsonValue } from '../../../base/json.ts';
 import { readTree, treeParsing } from '../../../codec/yaml-tree.ts';
 import { encodeYaml } from '../../../codec/yaml-write.ts';
@@ -74,14 +74,13 @@ export function withoutManagedFields(text: string): string {
   return encodeYaml({ ...read.value, metadata: rest });
 }
 
-/** A text that a person wrote, with one member of its metadata set; all else stays as it stands. */
+/** What a text says, with one member of its metadata set; the text itself when that is no object. */
 export function withMetadata(text: string, name: string, value: string): string {
-  const { document } = parse(text);
-  if (document.errors.length > 0 || !isMap(document.contents)) return text;
-  const scalar = new Scalar(value);
-  scalar.type = Scalar.QUOTE_DOUBLE;
-  document.setIn(['metadata', name], scalar);
-  return document.toString({ lineWidth: 0 });
+  const read = readYaml(text);
+  if (read.fault !== undefined || !isObject(read.value)) return text;
+  const { metadata } = read.value;
+  const given = isObject(metadata) ? metadata : {};
+  return encodeYaml({ ...read.value, metadata: { ...given, [name]: value } });
 }
 
 /**
