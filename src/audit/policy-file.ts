@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
+import { type JsonObject, member, objectsOf, textOf, textsOf } from '../base/json.ts';
 import {
   ConfigurationError,
   decodeConfiguration,
@@ -147,16 +147,4 @@ function checkStages(holder: JsonObject, path: string): FieldError[] {
       ? []
       : [invalid(`${path}[${index}]`, stage, `allowed stages are ${auditStages.join(',')}`)],
   );
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function textsOf(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.map(textOf) : [];
-}
-
-function objectsOf(value: JsonValue | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
 }

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { createExpiringCache } from '../base/expiring-cache.ts';
-import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
+import { isObject, type JsonObject, type JsonValue, member, textOf } from '../base/json.ts';
 import { type Webhook, webhookBody } from '../base/webhook.ts';
 import { listType, structType, textType, truthType } from '../codec/configuration.ts';
 import type { Dialect } from '../dialect.ts';
@@ -156,10 +156,6 @@ function userOf(value: JsonValue | undefined): UserInfo {
   // A user without a name would still be an authenticated one.
   if (name === '') throw new Error('the webhook authenticated a token without naming the user');
   return { name, uid: textOf(given['uid']), groups: texts(given['groups']), extra };
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
 }
 
 function texts(value: JsonValue | undefined): readonly string[] {

@@ -1,4 +1,11 @@
-import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+  objectsOf,
+  textOf,
+} from '../base/json.ts';
 import {
   ConfigurationError,
   decodeConfiguration,
@@ -74,7 +81,7 @@ export async function loadAuthorizationConfiguration(
   rules: ConfigurationRules,
 ): Promise<readonly ConfiguredAuthorizer[]> {
   const object = await decoded(text, rules.dialect);
-  const given = objects(member(object, 'authorizers')).map(withDefaults);
+  const given = objectsOf(member(object, 'authorizers')).map(withDefaults);
   const { errors, conditions } = validateAuthorizers(given, rules);
   if (errors.length > 0) throw aggregate(errors);
   const authorizers = given.map((one, index) => authorizerOf(one, conditions.get(index) ?? []));
@@ -164,12 +171,4 @@ function authorizerOf(
 
 function millisecondsOf(value: JsonValue | undefined): number {
   return Number(parseGoDuration(textOf(value)) ?? 0n) / 1e6;
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function objects(value: JsonValue | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
 }

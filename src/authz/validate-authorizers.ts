@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isObject, type JsonObject, textOf } from '../base/json.ts';
 import { parseGoDuration } from '../engines/schema/go-duration.ts';
 import {
   duplicate,
@@ -187,8 +187,4 @@ function judgeConditions(
     seen.add(expression);
   }
   return { errors, conditions };
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
 }

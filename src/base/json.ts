@@ -35,6 +35,21 @@ export function member(target: JsonObject, name: string): JsonValue | undefined 
   return Object.hasOwn(target, name) ? target[name] : undefined;
 }
 
+/** The value where it is a text, else an empty one. */
+export function textOf(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** A list's items as `textOf` gives them; none where it is no list. */
+export function textsOf(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.map(textOf) : [];
+}
+
+/** The objects among a list's items; none where it is no list. */
+export function objectsOf(value: JsonValue | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
 /** A deep copy; several times quicker than `structuredClone`, which JSON values have no need of. */
 export function cloneJson<T extends JsonValue>(value: T): T;
 export function cloneJson(value: JsonValue): JsonValue {

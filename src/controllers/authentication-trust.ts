@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
-import { isObject, type JsonObject, jsonEqual } from '../base/json.ts';
+import { isObject, type JsonObject, jsonEqual, textOf } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -123,8 +123,6 @@ export function mergedTrust(
     ),
   };
 }
-
-const textOf = (value: JsonObject[string]): string => (typeof value === 'string' ? value : '');
 
 /** A JSON list of texts; anything else is as good as none. */
 function readTexts(value: JsonObject[string]): readonly string[] {

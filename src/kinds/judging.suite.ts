@@ -1,3 +1,4 @@
+import { expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import type { StrategyContext } from '../catalogue/resource-def.ts';
 import { dialectOf } from '../dialect.ts';
@@ -110,3 +111,15 @@ export const plainPod = (): JsonObject => ({
   metadata: { name: 'p', namespace: 'default' },
   spec: { containers: [{ name: 'a', image: 'i:1' }] },
 });
+
+/** Changes of a sound pod, and what is wrong with it then. */
+export type PodRow = readonly [changes: Changes, ...errors: string[]];
+
+/** A test for each row. */
+export const judgePods = (rows: readonly PodRow[]) =>
+  test.each(rows.map(([changes, ...errors]) => [changes, errors] as const))(
+    '%j',
+    (changes, errors) => {
+      expect(createErrors(changed(plainPod(), changes))).toEqual(errors);
+    },
+  );

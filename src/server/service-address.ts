@@ -1,5 +1,5 @@
 import type { ObjectReader } from '../admission/tools.ts';
-import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isObject, type JsonObject, type JsonValue, objectsOf, textOf } from '../base/json.ts';
 import type { Dialect } from '../dialect.ts';
 import { StatusError, serviceUnavailable } from '../meta/status.ts';
 
@@ -38,7 +38,7 @@ export function createServiceResolver(options: {
     const spec = isObject(service['spec']) ? service['spec'] : {};
     if (spec['type'] === 'ExternalName') {
       if (routing === 'endpoints') throw new Error('unsupported service type "ExternalName"');
-      return { host: text(spec['externalName']), port };
+      return { host: textOf(spec['externalName']), port };
     }
     const found = objectsOf(spec['ports']).find((one) => one['port'] === port);
     if (found === undefined) {
@@ -47,14 +47,14 @@ export function createServiceResolver(options: {
     const slices = await objects.list('endpointslices.discovery', namespace);
     const own = slices.filter(({ metadata }) => metadata.labels?.[label] === name);
     const endpoints = await objects.get('endpoints', { namespace, name });
-    const portName = text(found['name']);
+    const portName = textOf(found['name']);
     const reachable = [
       ...own.flatMap((slice) => ofSlice(slice, portName)),
       ...(endpoints === undefined ? [] : ofEndpoints(endpoints, portName)),
     ];
     const picked = reachable[Math.floor(Math.random() * reachable.length)];
     if (picked !== undefined) return picked;
-    const address = routing === 'endpoints' ? '' : text(spec['clusterIP']);
+    const address = routing === 'endpoints' ? '' : textOf(spec['clusterIP']);
     if (address !== '' && address !== 'None') return { host: address, port };
     throw serviceUnavailable(`no endpoints available for service ${JSON.stringify(name)}`);
   };
@@ -65,14 +65,8 @@ function absent(name: string): StatusError {
   return new StatusError({ code: 404, reason: 'NotFound', message });
 }
 
-const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
-
-function objectsOf(value: JsonValue | undefined): readonly JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
 function portIn(ports: JsonValue | undefined, name: string): number | undefined {
-  const port = objectsOf(ports).find((one) => text(one['name']) === name)?.['port'];
+  const port = objectsOf(ports).find((one) => textOf(one['name']) === name)?.['port'];
   return typeof port === 'number' ? port : undefined;
 }
 
@@ -82,13 +76,13 @@ function ofSlice(slice: JsonObject, portName: string): readonly Reachable[] {
   return objectsOf(slice['endpoints'])
     .filter(({ conditions }) => !isObject(conditions) || conditions['ready'] !== false)
     .flatMap(({ addresses }) => (Array.isArray(addresses) ? addresses : []))
-    .map((address) => ({ host: text(address), port }));
+    .map((address) => ({ host: textOf(address), port }));
 }
 
 function ofEndpoints(endpoints: JsonObject, portName: string): readonly Reachable[] {
   return objectsOf(endpoints['subsets']).flatMap(({ addresses, ports }) => {
     const port = portIn(ports, portName);
     if (port === undefined) return [];
-    return objectsOf(addresses).map(({ ip }) => ({ host: text(ip), port }));
+    return objectsOf(addresses).map(({ ip }) => ({ host: textOf(ip), port }));
   });
 }

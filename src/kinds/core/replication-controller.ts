@@ -2,25 +2,16 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
-import { dnsSubdomain } from '../../meta/names.ts';
-import {
-  countColumn,
-  exampleTemplate,
-  replicaFields,
-  validateCounts,
-  wideColumns,
-} from '../apps/workload.ts';
-import { ageColumn, nameColumn } from '../cells.ts';
+import { replicaColumns, replicaStrategy } from '../apps/replicas.ts';
+import { exampleTemplate, replicaFields, wideColumns } from '../apps/workload.ts';
 import { invalidGo } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
 import type { PodRules } from '../pod/rules.ts';
-import { templateRules, validateEndless, validatePodTemplate } from '../pod/template.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { validateEndless, validatePodTemplate } from '../pod/template.ts';
 
 /** Labels and selector are those of the template unless said otherwise. */
 function fillDefaults(object: JsonObject): void {
@@ -58,9 +49,6 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
   ];
 }
 
-const parts = ['fullyLabeledReplicas', 'readyReplicas', 'availableReplicas'];
-const counts = ['replicas', ...parts, 'observedGeneration'];
-
 /** ReplicationController: the older ReplicaSet. */
 export function replicationController(dialect: Dialect): ResourceDef {
   return defineKind({
@@ -75,36 +63,12 @@ export function replicationController(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: fillDefaults,
-        columns: [
-          nameColumn,
-          countColumn('Desired', ['spec', 'replicas'], 'Replicas wanted.'),
-          countColumn('Current', ['status', 'replicas'], 'Replicas there are.'),
-          countColumn('Ready', ['status', 'readyReplicas'], 'Replicas that are ready.'),
-          ageColumn,
-          ...wideColumns().slice(0, 2),
-        ],
+        columns: [...replicaColumns, ...wideColumns().slice(0, 2)],
       },
     ],
     storage: { prefix: '/registry/controllers/', fieldsOf: replicaFields },
     generation: true,
-    strategy: {
-      validateName: dnsSubdomain,
-      hasStatus: true,
-      defaultPropagation: 'Orphan',
-      prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
-      prepareForUpdate: (context, object, old) => {
-        if (context.subresource !== 'status') dropDisabledOfTemplate(object, old);
-      },
-      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
-      validateUpdate: (context, object, old) => {
-        if (context.subresource === 'status') return validateCounts(object, counts, parts);
-        const errors = validate(object, templateRules(dialect, templateOf(old)));
-        // As upstream: what is wrong with the whole is told once as such, once as a change.
-        return [...errors, ...errors];
-      },
-      warnings: (object, old) =>
-        templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
-    },
+    strategy: { ...replicaStrategy(dialect, { validate }), defaultPropagation: 'Orphan' },
     subresources: [scaleSubresource, statusSubresource],
     example: () => ({
       apiVersion: 'v1',

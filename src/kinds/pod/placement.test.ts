@@ -1,15 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Changes, changed, createErrors, made, plainPod } from '../judging.suite.ts';
-
-type Row = readonly [changes: Changes, ...errors: string[]];
-
-const judge = (rows: readonly Row[]) =>
-  test.each(rows.map(([changes, ...errors]) => [changes, errors] as const))(
-    '%j',
-    (changes, errors) => {
-      expect(createErrors(changed(plainPod(), changes))).toEqual(errors);
-    },
-  );
+import { changed, judgePods, made, plainPod } from '../judging.suite.ts';
 
 const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const should = 'preferredDuringSchedulingIgnoredDuringExecution';
@@ -19,7 +9,7 @@ const qualified =
 describe('affinity to nodes', () => {
   const node = 'spec.affinity.nodeAffinity';
   const terms = `${node}.${must}.nodeSelectorTerms`;
-  judge([
+  judgePods([
     [
       { [`${node}.${must}`]: { nodeSelectorTerms: [] } },
       `${terms}: Required value: must have at least one node selector term`,
@@ -60,7 +50,7 @@ describe('affinity to nodes', () => {
 describe('affinity to pods', () => {
   const near = `spec.affinity.podAffinity.${must}`;
   const apart = `spec.affinity.podAntiAffinity.${should}`;
-  judge([
+  judgePods([
     [
       { [near]: [{ namespaces: ['A.b'] }] },
       expect.stringContaining(`${near}[0].namespace: Invalid value: "A.b"`),
@@ -112,7 +102,7 @@ describe('affinity to pods', () => {
 
 describe('tolerations', () => {
   const one = 'spec.tolerations[0]';
-  judge([
+  judgePods([
     [{ [one]: { operator: 'Exists' } }],
     [
       { [one]: {} },
@@ -141,7 +131,7 @@ describe('tolerations', () => {
 describe('spreading and gates', () => {
   const spread = 'spec.topologySpreadConstraints';
   const fine = { maxSkew: 1, topologyKey: 'z', whenUnsatisfiable: 'DoNotSchedule' };
-  judge([
+  judgePods([
     [{ [spread]: [fine] }],
     [
       { [spread]: [{ maxSkew: 0 }] },

@@ -1,22 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { type Changes, changed, createErrors, made, plainPod } from '../judging.suite.ts';
-
-type Row = readonly [changes: Changes, ...errors: string[]];
-
-const judge = (rows: readonly Row[]) =>
-  test.each(rows.map(([changes, ...errors]) => [changes, errors] as const))(
-    '%j',
-    (changes, errors) => {
-      expect(createErrors(changed(plainPod(), changes))).toEqual(errors);
-    },
-  );
+import { changed, judgePods, made, plainPod } from '../judging.suite.ts';
 
 const pod = 'spec.securityContext';
 const container = 'spec.containers[0].securityContext';
 const range = 'must be between 0 and 2147483647, inclusive';
 
 describe('of a pod', () => {
-  judge([
+  judgePods([
     [{ [pod]: { fsGroup: 0, runAsUser: 1, runAsGroup: 2, supplementalGroups: [3] } }],
     [
       { [pod]: { fsGroup: -1, runAsUser: -2, runAsGroup: 2 ** 31, supplementalGroups: [0, -3] } },
@@ -63,7 +53,7 @@ describe('of a pod', () => {
 });
 
 describe('of a container', () => {
-  judge([
+  judgePods([
     [{ [container]: { runAsUser: -1 } }, `${container}.runAsUser: Invalid value: -1: ${range}`],
     [
       { [container]: { seccompProfile: { type: 'Localhost', localhostProfile: '../x' } } },
@@ -94,7 +84,7 @@ describe('of a container', () => {
 
 describe('on Windows', () => {
   const windows = `${container}.windowsOptions`;
-  judge([
+  judgePods([
     [
       { [windows]: { gmsaCredentialSpecName: 'A', gmsaCredentialSpec: '', runAsUserName: '' } },
       expect.stringContaining(`${windows}.gmsaCredentialSpecName: Invalid value: "A"`),

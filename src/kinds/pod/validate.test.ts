@@ -1,16 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { type Changes, changed, createErrors, plainPod } from '../judging.suite.ts';
-
-/** What is changed of a sound pod, and all that is then said of it. */
-type Row = readonly [changes: Changes, ...errors: string[]];
-
-const judge = (rows: readonly Row[]) =>
-  test.each(rows.map(([changes, ...errors]) => [changes, errors] as const))(
-    '%j',
-    (changes, errors) => {
-      expect(createErrors(changed(plainPod(), changes))).toEqual(errors);
-    },
-  );
+import { describe } from 'vitest';
+import { type Changes, judgePods } from '../judging.suite.ts';
 
 const label63 =
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -23,7 +12,7 @@ const supported = (...values: string[]) =>
   `supported values: ${values.map((value) => JSON.stringify(value)).join(', ')}`;
 
 describe('a pod as a whole', () => {
-  judge([
+  judgePods([
     [{}],
     [{ 'spec.containers': [] }, 'spec.containers: Required value'],
     [
@@ -105,7 +94,7 @@ describe('annotations', () => {
   const mirror = 'kubernetes.io/config.mirror';
   const cost = 'controller.kubernetes.io/pod-deletion-cost';
   const apparmor = 'container.apparmor.security.beta.kubernetes.io/b';
-  judge([
+  judgePods([
     [
       { [at(mirror)]: 'x' },
       `metadata.annotations[${mirror}]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set`,
@@ -145,7 +134,7 @@ describe('annotations', () => {
 });
 
 describe('containers', () => {
-  judge([
+  judgePods([
     [
       { [`${first}.name`]: '', [`${first}.image`]: '' },
       `${first}.name: Required value`,
@@ -204,7 +193,7 @@ describe('containers', () => {
 describe('ports', () => {
   const ports = `${first}.ports`;
   const port = (more: Changes) => ({ containerPort: 80, ...more }) as never;
-  judge([
+  judgePods([
     [
       { [ports]: [{ containerPort: 0, hostPort: 70000, protocol: 'ICMP' }] },
       `${ports}[0].containerPort: Required value`,
@@ -237,7 +226,7 @@ describe('environment', () => {
   const env = `${first}.env`;
   const from = `${env}[0].valueFrom`;
   const oneOf = '`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`';
-  judge([
+  judgePods([
     [{ [env]: [{ value: 'x' }] }, `${env}[0].name: Required value`],
     [
       { [env]: [{ name: 'A=' }] },
@@ -308,7 +297,7 @@ describe('environment', () => {
 
 describe('resources', () => {
   const resources = `${first}.resources`;
-  judge([
+  judgePods([
     [
       { [resources]: { limits: { cpu: '1' }, requests: { cpu: '2' } } },
       `${resources}.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`,
@@ -357,7 +346,7 @@ describe('resources', () => {
 describe('probes and hooks', () => {
   const live = `${first}.livenessProbe`;
   const ready = `${first}.readinessProbe`;
-  judge([
+  judgePods([
     [{ [live]: {} }, `${live}: Required value: must specify a handler type`],
     [
       { [live]: { exec: {}, tcpSocket: { port: 1 } } },

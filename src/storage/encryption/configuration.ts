@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
+import { isObject, type JsonObject, member, objectsOf, textOf, textsOf } from '../../base/json.ts';
 import {
   ConfigurationError,
   decodeConfiguration,
@@ -216,16 +216,4 @@ export function groupResourceOf(text: string): { group: string; resource: string
   const point = text.indexOf('.');
   if (point < 0) return { group: '', resource: text };
   return { group: text.slice(point + 1), resource: text.slice(0, point) };
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function textsOf(value: JsonValue | undefined): string[] {
-  return Array.isArray(value) ? value.map(textOf) : [];
-}
-
-function objectsOf(value: JsonValue | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
 }
