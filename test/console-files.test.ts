@@ -5,11 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Exchange, ResponseHeaders } from '../src/base/exchange.ts';
+import { createSession } from '../src/console/browser/model/session.ts';
 import { createStaticFiles } from '../src/console/static-files.ts';
 import { readOptions } from '../src/server/options.ts';
-import { type BuiltConsole, buildConsole } from './console.ts';
-import { type Answer, startTestServer, type TestServer } from './harness.ts';
+import { type BuiltConsole, buildConsole, parseYaml } from './console.ts';
+import { type Answer, eventually, startTestServer, type TestServer } from './harness.ts';
 import { buildPrograms, startProcess } from './program.ts';
+import { svcctlFor } from './svcctl-run.ts';
 
 let built: BuiltConsole;
 let server: TestServer;
@@ -237,6 +239,36 @@ describe('the rest of the server', () => {
       programs.remove();
     }
   }, 60_000);
+
+  test('CLIENT-4: behind svcctl proxy, under any prefix, nobody need sign in', async () => {
+    const home = svcctlFor(server);
+    const proxy = home.start('proxy --port=0 --api-prefix=/behind/it');
+    try {
+      const place = await eventually(
+        async () => /Starting to serve on (\S+)\n/.exec(proxy.out())?.[1],
+        'the proxy',
+      );
+      const base = `http://${place}/behind/it`;
+      const moved = await fetch(`${base}/console`, { redirect: 'manual' });
+      expect(new URL(moved.headers.get('location') ?? '', moved.url).href).toBe(`${base}/console/`);
+      const page = await fetch(`${base}/console/`);
+      expect(await page.text()).toContain('<div id="console">');
+      expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+      const session = createSession({
+        fetch,
+        base,
+        tokens: { read: () => undefined, write: () => {} },
+        parseYaml,
+        onChange: () => {},
+      });
+      await session.resume();
+      const subject = { user: 'system:admin' };
+      expect(session.state).toMatchObject({ phase: 'signed in', subject });
+    } finally {
+      await proxy.stop();
+      home.remove();
+    }
+  });
 
   test('CLIENT-4: text stands out from its ground, by day and by night', () => {
     const style = readFileSync(join(browserSources, 'style.css'), 'utf8');
