@@ -1,4 +1,5 @@
 import type { Aggregation } from '../aggregation/aggregation.ts';
+import type { Timer } from '../base/clock.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import { listEntries } from '../controllers/removal.ts';
 import type { Dialect } from '../dialect.ts';
@@ -16,8 +17,13 @@ import { openProxyCertificate } from './proxy-certificate.ts';
 /** The part of this server that asks others, loaded when there is somebody to ask. */
 export interface AggregationHost {
   readonly slot: AggregationSlot;
-  /** Begins to follow the APIServices; resolves when those that are there are known. */
+  /**
+   * Resolves when it is known who has a part in this server's API. Where nobody else has, that is
+   * seen from the bytes of the store, and a start does no more.
+   */
   start(): Promise<void>;
+  /** Follows the APIServices from then on, at the latest. */
+  followAfter(ready: Promise<void>): void;
   /** Tells others whom this server trusts, once there is a place for that; none: nothing is told. */
   publishTrust(namespaces: Promise<void>): Promise<void>;
   /** Calls back once, when others first have a part in this server's API. */
@@ -63,6 +69,8 @@ class Host implements AggregationHost {
   #active: AggregationPort | undefined;
   #whenActive: () => void = () => {};
   #isClosed = false;
+  #following: Promise<void> | undefined;
+  #timer: Timer | undefined;
   #trust: { close(): Promise<void> } | undefined;
 
   constructor(sources: AggregationSources) {
@@ -80,6 +88,32 @@ class Host implements AggregationHost {
   }
 
   async start(): Promise<void> {
+    const { registry, apiServices } = this.#sources;
+    const { records } = await registry.store.range({ prefix: apiServices.storage.prefix });
+    if (records.some(({ value }) => !this.#isOwn(value))) await this.#followOnce();
+  }
+
+  followAfter(ready: Promise<void>): void {
+    const { clock, controllersPauseMs, logger } = this.#sources.config;
+    const begin = () => {
+      if (this.#isClosed) return;
+      this.#followOnce().catch((error: unknown) =>
+        logger.error('APIServices are not followed', { error: String(error) }),
+      );
+    };
+    const beginSoon = () => {
+      if (controllersPauseMs === undefined) begin();
+      else this.#timer = clock.after(controllersPauseMs, begin);
+    };
+    ready.then(beginSoon, () => {});
+  }
+
+  #followOnce(): Promise<void> {
+    this.#following ??= this.#follow();
+    return this.#following;
+  }
+
+  async #follow(): Promise<void> {
     const { registry, apiServices } = this.#sources;
     const cache = registry.caches.of(apiServices);
     this.#closers.push(cache.subscribe((change) => this.#changed(change)));
@@ -115,6 +149,7 @@ class Host implements AggregationHost {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#active = undefined;
+    this.#timer?.stop();
     for (const one of this.#closers.splice(0)) one.close();
     this.#sources.certificate?.close();
     await this.#trust?.close();
@@ -135,11 +170,14 @@ class Host implements AggregationHost {
   }
 
   #note(entry: Entry): void {
-    const { name, labels } = entry.index;
-    // Most are this server's own, which need not be decoded.
-    const isOwn = labels[this.#automanaged] !== undefined && !entry.json.includes('"service":');
-    if (isOwn) this.#foreign.delete(name);
+    const { name } = entry.index;
+    if (this.#isOwn(entry.json)) this.#foreign.delete(name);
     else this.#foreign.set(name, decodeEntry(entry));
+  }
+
+  /** Whether an APIService is this server's own doing: most are, and need not be decoded. */
+  #isOwn(json: Buffer): boolean {
+    return json.includes(`"${this.#automanaged}":"`) && !json.includes('"service":');
   }
 
   async #tell(): Promise<void> {

@@ -104,6 +104,7 @@ async function start(
     return giveUp(error);
   });
   api.aggregation.whenActive(() => server.takeUpgrades());
+  api.aggregation.followAfter(hooks.done);
   const url = urlOf(config, server);
   const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
