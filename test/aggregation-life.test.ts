@@ -191,3 +191,26 @@ test('ADM-4: with endpoint routing a name outside is no way to another server', 
   const found = await condition(server, `v1.${group}`, { reason: 'FailedDiscoveryCheck' });
   expect(found.message).toBe('unsupported service type "ExternalName"');
 });
+
+test('ADM-4: even the core group can be another server’s, and comes back', async () => {
+  const { server, extension } = await start();
+  extension.answerOwn = ({ path, response }) => {
+    if (path !== '/api/v1') return false;
+    json(response, resourceList('v1', 'pods'));
+    return true;
+  };
+  extension.answer = ({ path, response }) => json(response, { path });
+  const service = { namespace: 'default', name: 'ext', port: extension.port };
+  const core = apiService('', { service, caBundle: extension.caBundle });
+  expect((await server.post(apiServices, core)).status).toBe(201);
+  await condition(server, 'v1.', { status: 'True' });
+  for (const path of ['/api', '/api/v1', '/api/v1/namespaces/default/pods']) {
+    expect((await server.get(path)).body).toEqual({ path });
+  }
+  expect((await server.get('/apis/apps/v1')).body.kind).toBe('APIResourceList');
+  await server.remove(`${apiServices}/v1.`);
+  await eventually(
+    async () => (await server.get('/api')).body.kind === 'APIVersions',
+    'the core group to be back',
+  );
+});
