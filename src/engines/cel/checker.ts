@@ -186,9 +186,11 @@ class Checker {
     const receiver = target === undefined ? undefined : this.typeOf(target, scope);
     const overloads = functions.get(name);
     if (overloads === undefined) return this.#undeclared(expr.at, name);
+    if (name === '_&&_' || name === '_||_') this.#mustAllBeBool(expr.args);
     const given = receiver === undefined ? args : [receiver, ...args];
     const found = this.#overload(expr, overloads, given);
     if (found !== undefined) return found;
+    if (name === '_&&_' || name === '_||_') return errorType;
     const shown = `(${args.map((arg) => this.#show(arg)).join(', ')})`;
     const applied = receiver === undefined ? shown : `${this.#show(receiver)}.${shown}`;
     return this.#error(expr.at, `found no matching overload for '${name}' applied to '${applied}'`);
@@ -304,7 +306,7 @@ class Checker {
     const one = second === undefined && isList ? value : key;
     let inner: Scope = { name: first, type: one, outer: scope };
     if (second !== undefined) inner = { name: second, type: value, outer: inner };
-    if (expr.filter !== undefined) this.#mustBeBool(expr, this.typeOf(expr.filter, inner), '_?_:_');
+    if (expr.filter !== undefined) this.#mustBeBool(expr, this.typeOf(expr.filter, inner));
     const body = this.typeOf(expr.body, inner);
     return this.#foldResult(expr, { body, range, one, key });
   }
@@ -320,11 +322,18 @@ class Checker {
     return [errorType, errorType];
   }
 
-  #mustBeBool(expr: FoldExpr, type: Type, operator: string): void {
+  /** Each side that is no bool is complained of by itself. */
+  #mustAllBeBool(exprs: readonly Expr[]): void {
+    for (const expr of exprs) {
+      const type = this.#types.get(expr) ?? dynType;
+      if (!isAssignable(type, boolType, this.#known)) this.#mismatch(expr.at, boolType, type);
+    }
+  }
+
+  #mustBeBool(expr: FoldExpr, type: Type): void {
     if (isAssignable(type, boolType, this.#known)) return;
-    const shown =
-      operator === '_?_:_' ? `${this.#show(type)}, dyn, dyn` : `bool, ${this.#show(type)}`;
-    this.#error(expr.at, `found no matching overload for '${operator}' applied to '(${shown})'`);
+    const shown = `${this.#show(type)}, dyn, dyn`;
+    this.#error(expr.at, `found no matching overload for '_?_:_' applied to '(${shown})'`);
   }
 
   #foldResult(expr: FoldExpr, types: { body: Type; range: Type; one: Type; key: Type }): Type {
@@ -333,10 +342,11 @@ class Checker {
       case 'all':
       case 'exists':
       case 'exists_one':
-        this.#mustBeBool(expr, body, expr.name === 'all' ? '_&&_' : '_||_');
+        if (expr.name === 'exists_one') this.#mustBeBool(expr, body);
+        else this.#mustAllBeBool([expr.body]);
         return boolType;
       case 'filter':
-        this.#mustBeBool(expr, body, '_?_:_');
+        this.#mustBeBool(expr, body);
         return listType(one);
       case 'sortBy':
         return range.name === 'list' ? range : listType(dynType);

@@ -71,6 +71,8 @@ describe('what does not compile', () => {
   test.each([
     ['x == 1', "1:1: undeclared reference to 'x' (in container '')"],
     ["1 == 'a'", "1:3: found no matching overload for '_==_' applied to '(int, string)'"],
+    ['true && 1', "1:9: expected type 'bool' but found 'int'"],
+    ["[1].all(x, 'a')", "1:12: expected type 'bool' but found 'string'"],
     ['[1, 2u]', "1:5: expected type 'int' but found 'uint'"],
     ["'a'.nope()", "1:9: undeclared reference to 'nope' (in container '')"],
     ['1.all(x, true)', "1:1: expression of type 'int' cannot be range of a comprehension"],

@@ -101,9 +101,7 @@ function compiled(
     if (error instanceof CelCompileError) return { member, detail: at.head + error.message };
     throw error;
   }
-  if (made.type.name !== at.wanted && made.type.name !== 'dyn') {
-    return { member, detail: at.wrongType };
-  }
+  if (made.type.name !== at.wanted) return { member, detail: at.wrongType };
   try {
     return { program: made.program(), used: made.used, costMax: made.costMax };
   } catch (error) {
