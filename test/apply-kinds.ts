@@ -1,8 +1,19 @@
 import type { JsonObject } from '../src/base/json.ts';
-import { type Answer, eventually, type Loose, type TestServer } from './harness.ts';
+import { type Answer, configMap, eventually, type Loose, type TestServer } from './harness.ts';
 
 const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
 let made = 0;
+
+let names = 0;
+
+/** A name that no test of this process has had. */
+export function freshName(): string {
+  names += 1;
+  return `m${names}`;
+}
+
+/** A config map with these data. */
+export const dataMap = (name: string, data: Record<string, string>) => configMap(name, { data });
 
 /** A custom kind `Thing` of a group of its own, served. */
 export interface ThingKind {

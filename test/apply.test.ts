@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apply, defineThing, managersOf, ownedBy } from './apply-kinds.ts';
+import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 import { configMap, eventually, freshNamespace, type TestServer } from './harness.ts';
 import { as, bindingOf, mustCreate, rbacPath, roleOf, startWithUsers } from './token-users.ts';
 
@@ -15,27 +15,20 @@ afterAll(async () => {
   await server.stop();
 });
 
-let count = 0;
-const fresh = () => {
-  count += 1;
-  return `m${count}`;
-};
-const data = (name: string, values: Record<string, string>) => configMap(name, { data: values });
-
 describe('the request', () => {
   test('SSA-1: creates what is absent with 201 and patches what is there with 200', async () => {
-    const name = fresh();
-    const created = await apply(server, `${maps}/${name}`, data(name, { a: '1' }));
+    const name = freshName();
+    const created = await apply(server, `${maps}/${name}`, dataMap(name, { a: '1' }));
     expect(created.status).toBe(201);
     expect(created.body.data).toEqual({ a: '1' });
-    const changed = await apply(server, `${maps}/${name}`, data(name, { a: '2' }));
+    const changed = await apply(server, `${maps}/${name}`, dataMap(name, { a: '2' }));
     expect(changed.status).toBe(200);
     expect(changed.body.data).toEqual({ a: '2' });
     expect(changed.body.metadata.uid).toBe(created.body.metadata.uid);
   });
 
   test('SSA-1: the body may be YAML', async () => {
-    const name = fresh();
+    const name = freshName();
     const yaml = `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\ndata:\n  a: "1"\n`;
     const answer = await apply(server, `${maps}/${name}`, yaml);
     expect(answer.status).toBe(201);
@@ -43,7 +36,7 @@ describe('the request', () => {
   });
 
   test('SSA-1: without a manager it is 422', async () => {
-    const name = fresh();
+    const name = freshName();
     const answer = await server.patch(`${maps}/${name}`, configMap(name), 'apply');
     expect(answer.status).toBe(422);
     expect(answer.body.message).toBe(
@@ -96,7 +89,7 @@ describe('the request', () => {
   });
 
   test('SSA-2: name and namespace must be those of the path', async () => {
-    const name = fresh();
+    const name = freshName();
     await apply(server, `${maps}/${name}`, configMap(name));
     const other = await apply(server, `${maps}/${name}`, configMap('other'));
     expect(other.status).toBe(400);
@@ -108,7 +101,7 @@ describe('the request', () => {
   });
 
   test('SSA-2: the merged object must be valid; otherwise 422 and nothing changes', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `/api/v1/namespaces/${namespace}/services/${name}`;
     const body = (port: number) => ({
       apiVersion: 'v1',
@@ -148,7 +141,7 @@ describe('the request', () => {
   });
 
   test('SSA-6: force is for apply alone', async () => {
-    const name = fresh();
+    const name = freshName();
     await server.post(maps, configMap(name));
     for (const type of ['json', 'merge', 'strategic'] as const) {
       const body = type === 'json' ? [] : {};
@@ -161,7 +154,7 @@ describe('the request', () => {
   });
 
   test('SSA-7: needs patch where the object is, and create as well where it is not', async () => {
-    const name = fresh();
+    const name = freshName();
     const rules = (verbs: string[]) => [{ apiGroups: [''], resources: ['configmaps'], verbs }];
     const grant = async (user: string, verbs: string[]) => {
       const path = `${rbacPath}/namespaces/${namespace}`;
@@ -196,12 +189,12 @@ describe('the request', () => {
 
 describe('conflicts', () => {
   test('SSA-3: another value for what another owns is 409, a cause a field', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `${maps}/${name}`;
-    await apply(server, path, data(name, { a: '1', b: '1', c: '1' }));
+    await apply(server, path, dataMap(name, { a: '1', b: '1', c: '1' }));
     await server.patch(`${path}?fieldManager=editor`, { data: { d: '1' } }, 'merge');
     const before = await server.get(path);
-    const theirs = data(name, { a: '2', b: '2', c: '1', d: '2' });
+    const theirs = dataMap(name, { a: '2', b: '2', c: '1', d: '2' });
     const refused = await apply(server, path, theirs, { manager: 'bob' });
     expect(refused.status).toBe(409);
     expect(refused.body.reason).toBe('Conflict');
@@ -222,10 +215,10 @@ describe('conflicts', () => {
   });
 
   test('SSA-3: force takes exactly the fields in conflict', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `${maps}/${name}`;
-    await apply(server, path, data(name, { a: '1', b: '1' }));
-    const forced = await apply(server, path, data(name, { a: '2' }), {
+    await apply(server, path, dataMap(name, { a: '1', b: '1' }));
+    const forced = await apply(server, path, dataMap(name, { a: '2' }), {
       manager: 'bob',
       force: true,
     });
@@ -236,10 +229,10 @@ describe('conflicts', () => {
   });
 
   test('SSA-6: a manager whose fields are all taken over disappears', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `${maps}/${name}`;
-    await apply(server, path, data(name, { a: '1' }));
-    const forced = await apply(server, path, data(name, { a: '2' }), {
+    await apply(server, path, dataMap(name, { a: '1' }));
+    const forced = await apply(server, path, dataMap(name, { a: '2' }), {
       manager: 'bob',
       force: true,
     });
@@ -247,9 +240,9 @@ describe('conflicts', () => {
   });
 
   test('SSA-4: a PUT never conflicts, and takes what it changes', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `${maps}/${name}`;
-    const applied = await apply(server, path, data(name, { a: '1', b: '1' }));
+    const applied = await apply(server, path, dataMap(name, { a: '1', b: '1' }));
     const body = { ...applied.body, data: { a: '2', b: '1' } };
     const put = await server.put(`${path}?fieldManager=editor`, body);
     expect(put.status).toBe(200);
@@ -258,25 +251,25 @@ describe('conflicts', () => {
   });
 
   test('SSA-5: the same value is shared, and any later change of it conflicts', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `${maps}/${name}`;
-    await apply(server, path, data(name, { a: '1' }));
-    const shared = await apply(server, path, data(name, { a: '1' }), { manager: 'bob' });
+    await apply(server, path, dataMap(name, { a: '1' }));
+    const shared = await apply(server, path, dataMap(name, { a: '1' }), { manager: 'bob' });
     expect(shared.status).toBe(200);
     // An apply that changes no value gets no time, as upstream, and so stands first.
     expect(managersOf(shared)).toEqual(['bob/Apply', 'alice/Apply']);
-    expect((await apply(server, path, data(name, { a: '2' }))).status).toBe(409);
-    expect((await apply(server, path, data(name, { a: '2' }), { manager: 'bob' })).status).toBe(
+    expect((await apply(server, path, dataMap(name, { a: '2' }))).status).toBe(409);
+    expect((await apply(server, path, dataMap(name, { a: '2' }), { manager: 'bob' })).status).toBe(
       409,
     );
   });
 
   test('SSA-5: omitting a shared field gives it up; a sole-owned one goes', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `${maps}/${name}`;
-    await apply(server, path, data(name, { a: '1', b: '1' }));
-    await apply(server, path, data(name, { a: '1' }), { manager: 'bob' });
-    const less = await apply(server, path, data(name, { c: '1' }));
+    await apply(server, path, dataMap(name, { a: '1', b: '1' }));
+    await apply(server, path, dataMap(name, { a: '1' }), { manager: 'bob' });
+    const less = await apply(server, path, dataMap(name, { c: '1' }));
     expect(less.body.data).toEqual({ a: '1', c: '1' });
     expect(ownedBy(less, 'bob')).toEqual({ 'f:data': { 'f:a': {} } });
     expect(ownedBy(less, 'alice')).toEqual({ 'f:data': { 'f:c': {} } });
@@ -301,16 +294,16 @@ describe('conflicts', () => {
 
 describe('again', () => {
   test('SSA-9: the same body twice changes nothing', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `${maps}/${name}`;
-    const first = await apply(server, path, data(name, { a: '1' }));
+    const first = await apply(server, path, dataMap(name, { a: '1' }));
     const watch = await server.watch(
       `${maps}?watch=1&resourceVersion=${first.body.metadata.resourceVersion}`,
     );
-    const second = await apply(server, path, data(name, { a: '1' }));
+    const second = await apply(server, path, dataMap(name, { a: '1' }));
     expect(second.status).toBe(200);
     expect(second.text).toBe(first.text);
-    const other = await apply(server, path, data(name, { a: '1' }), { manager: 'bob' });
+    const other = await apply(server, path, dataMap(name, { a: '1' }), { manager: 'bob' });
     await watch.until((events) => events.length > 0, 'the next change');
     expect(watch.events[0]?.object.metadata.resourceVersion).toBe(
       other.body.metadata.resourceVersion,
@@ -319,7 +312,7 @@ describe('again', () => {
   });
 
   test('SSA-9: a workload with defaults, applied twice, is written once', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${name}`;
     const body = {
       apiVersion: 'apps/v1',

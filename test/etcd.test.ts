@@ -6,6 +6,7 @@ import {
   configMap,
   connect,
   eventually,
+  itemNames,
   type Loose,
   startTestServer,
   type TestServer,
@@ -26,8 +27,6 @@ const widgets = {
     ],
   },
 };
-
-const namesOf = ({ body }: { body: Loose }) => body.items.map((item: Loose) => item.metadata.name);
 
 const maps = '/api/v1/namespaces/default/configmaps';
 
@@ -181,11 +180,11 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     for (const name of ['c', 'a', 'b', 'aa']) await server.post(maps, configMap(name));
     const first = await server.get(`${maps}?limit=2`);
     const { resourceVersion } = first.body.metadata;
-    expect(namesOf(first)).toEqual(['a', 'aa']);
+    expect(itemNames(first)).toEqual(['a', 'aa']);
     await server.remove(`${maps}/b`);
     const next = `${maps}?limit=2&continue=${first.body.metadata.continue}`;
     const second = await server.get(next);
-    expect(namesOf(second)).toEqual(['b', 'c']);
+    expect(itemNames(second)).toEqual(['b', 'c']);
     expect(second.body.metadata.resourceVersion).toBe(resourceVersion);
 
     let writes = 0;
@@ -199,7 +198,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(expired.body).toMatchObject({ reason: 'Expired', code: 410 });
     expect(expired.body.message).toMatch(/^The provided continue parameter is too old to display/);
     const again = await server.get(`${maps}?limit=2&continue=${expired.body.metadata.continue}`);
-    expect(namesOf(again)).toEqual(['c']);
+    expect(itemNames(again)).toEqual(['c']);
     const late = await server.watch(`${maps}?watch=true&resourceVersion=${resourceVersion}`);
     await late.until((events) => events.length > 0);
     expect(late.events[0]).toMatchObject({ type: 'ERROR', object: { code: 410 } });
@@ -262,7 +261,7 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' } };
     expect((await server.post('/api/v1/namespaces/default/secrets', secret)).status).toBe(201);
     expect((await server.get(`${maps}/a`)).body).toEqual(kept.body);
-    expect(namesOf(await server.get(maps))).toContain('a');
+    expect(itemNames(await server.get(maps))).toContain('a');
     await watch.until((events) => events.length === 1);
     watch.close();
     expect((await server.get('/readyz/store-override-0')).text).toBe('ok');

@@ -123,6 +123,10 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
   };
 }
 
+/** Names of a list's items, in its order. */
+export const itemNames = ({ body }: Answer): string[] =>
+  (body.items ?? []).map((item: Loose) => item.metadata.name);
+
 /** A client of a running server's URL. */
 export function connect(url: string) {
   let session: http2.ClientHttp2Session | undefined;

@@ -4,6 +4,7 @@ import {
   configMap,
   eventually,
   freshNamespace,
+  itemNames,
   startTestServer,
   type TestServer,
 } from './harness.ts';
@@ -18,8 +19,6 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const path = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
-const names = (answer: Answer) =>
-  answer.body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
 
 async function makeMaps(namespace: string, wanted: string): Promise<string> {
   let version = '';
@@ -65,12 +64,12 @@ test('LIST-3: an expired token is 410 and offers to go on inconsistently', async
   const offered = encodeURIComponent(gone.body.metadata.continue);
   const second = await server.get(`${path(namespace)}?limit=2&continue=${offered}`);
   expect(second.status).toBe(200);
-  expect(names(second)).toEqual(['c', 'e']);
+  expect(itemNames(second)).toEqual(['c', 'e']);
   const version = Number(second.body.metadata.resourceVersion);
   expect(version).toBeGreaterThan(Number(first.body.metadata.resourceVersion));
   const rest = encodeURIComponent(second.body.metadata.continue);
   const third = await server.get(`${path(namespace)}?limit=2&continue=${rest}`);
-  expect(names(third)).toEqual(['f']);
+  expect(itemNames(third)).toEqual(['f']);
   expect(third.body.metadata).toEqual({ resourceVersion: String(version) });
 });
 
@@ -81,7 +80,7 @@ test('LIST-6: Exact serves the old snapshot while it is retained, then 410', asy
   await server.post(path(namespace), configMap('d'));
   const query = `resourceVersion=${version}&resourceVersionMatch=Exact`;
   const kept = await server.get(`${path(namespace)}?${query}`);
-  expect(names(kept)).toEqual(['a', 'b', 'c']);
+  expect(itemNames(kept)).toEqual(['a', 'b', 'c']);
   expect(kept.body.metadata).toEqual({ resourceVersion: version });
   const gone = await untilGone(namespace, query);
   expect(gone.body).toEqual({
@@ -96,7 +95,7 @@ test('LIST-6: Exact serves the old snapshot while it is retained, then 410', asy
   const withLimit = await server.get(`${path(namespace)}?limit=1&resourceVersion=${version}`);
   expect(withLimit.body).toEqual(gone.body);
   const notOlder = await server.get(`${path(namespace)}?resourceVersion=${version}`);
-  expect(names(notOlder)).toEqual(['a', 'c', 'd']);
+  expect(itemNames(notOlder)).toEqual(['a', 'c', 'd']);
 });
 
 test('WATCH-3: a version older than the history is 410 as an ERROR event', async () => {

@@ -3,6 +3,7 @@ import {
   type Answer,
   configMap,
   freshNamespace,
+  itemNames,
   startTestServer,
   type TestServer,
 } from './harness.ts';
@@ -14,8 +15,6 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const path = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
-const names = (answer: Answer) =>
-  answer.body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
 
 /** A namespace with config maps `a` to `d`; gives the versions at which there were 0, 1, … of them. */
 async function fourMaps(): Promise<{ namespace: string; versions: string[] }> {
@@ -37,11 +36,11 @@ describe('the list table', () => {
   test('LIST-5: match unset', async () => {
     const { namespace, versions } = await fourMaps();
     const at2 = versions[2] as string;
-    expect(names(await list(namespace, {}))).toEqual(['a', 'b', 'c', 'd']);
-    expect(names(await list(namespace, { resourceVersion: '' }))).toEqual(['a', 'b', 'c', 'd']);
+    expect(itemNames(await list(namespace, {}))).toEqual(['a', 'b', 'c', 'd']);
+    expect(itemNames(await list(namespace, { resourceVersion: '' }))).toEqual(['a', 'b', 'c', 'd']);
     expect((await list(namespace, { resourceVersion: '0' })).status).toBe(200);
     const notOlder = await list(namespace, { resourceVersion: at2 });
-    expect(names(notOlder)).toEqual(['a', 'b', 'c', 'd']);
+    expect(itemNames(notOlder)).toEqual(['a', 'b', 'c', 'd']);
     expect(Number(notOlder.body.metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(at2));
   });
 
@@ -49,15 +48,15 @@ describe('the list table', () => {
     const { namespace, versions } = await fourMaps();
     const at3 = versions[3] as string;
     const newest = await list(namespace, { limit: '3' });
-    expect(names(newest)).toEqual(['a', 'b', 'c']);
+    expect(itemNames(newest)).toEqual(['a', 'b', 'c']);
     expect(newest.body.metadata.remainingItemCount).toBe(1);
     const any = await list(namespace, { limit: '3', resourceVersion: '0' });
     expect(any.status).toBe(200);
     const exact = await list(namespace, { limit: '2', resourceVersion: at3 });
-    expect(names(exact)).toEqual(['a', 'b']);
+    expect(itemNames(exact)).toEqual(['a', 'b']);
     expect(exact.body.metadata).toMatchObject({ resourceVersion: at3, remainingItemCount: 1 });
     const rest = await list(namespace, { limit: '2', continue: exact.body.metadata.continue });
-    expect(names(rest)).toEqual(['c']);
+    expect(itemNames(rest)).toEqual(['c']);
     expect(rest.body.metadata.resourceVersion).toBe(at3);
   });
 
@@ -67,7 +66,7 @@ describe('the list table', () => {
     const token = first.body.metadata.continue as string;
     for (const more of [{}, { resourceVersion: '' }, { resourceVersion: '0' }]) {
       const answer = await list(namespace, { limit: '2', continue: token, ...more });
-      expect(names(answer)).toEqual(['c', 'd']);
+      expect(itemNames(answer)).toEqual(['c', 'd']);
       expect(answer.body.metadata.resourceVersion).toBe(first.body.metadata.resourceVersion);
     }
     const withVersion = { limit: '2', continue: token, resourceVersion: versions[4] as string };
@@ -85,13 +84,13 @@ describe('the list table', () => {
     const exact = { resourceVersionMatch: 'Exact', resourceVersion: at2 };
     for (const more of [{}, { limit: '0' }, { limit: '5' }]) {
       const answer = await list(namespace, { ...exact, ...more });
-      expect(names(answer)).toEqual(['a', 'b']);
+      expect(itemNames(answer)).toEqual(['a', 'b']);
       expect(answer.body.metadata).toEqual({ resourceVersion: at2 });
     }
     const page = await list(namespace, { ...exact, limit: '1' });
-    expect(names(page)).toEqual(['a']);
+    expect(itemNames(page)).toEqual(['a']);
     const rest = await list(namespace, { limit: '1', continue: page.body.metadata.continue });
-    expect(names(rest)).toEqual(['b']);
+    expect(itemNames(rest)).toEqual(['b']);
   });
 
   test('LIST-5: NotOlderThan', async () => {
@@ -100,9 +99,9 @@ describe('the list table', () => {
     for (const version of ['0', at2]) {
       const query = { resourceVersionMatch: 'NotOlderThan', resourceVersion: version };
       const whole = await list(namespace, query);
-      expect(names(whole)).toEqual(['a', 'b', 'c', 'd']);
+      expect(itemNames(whole)).toEqual(['a', 'b', 'c', 'd']);
       const page = await list(namespace, { ...query, limit: '3' });
-      expect(names(page)).toEqual(['a', 'b', 'c']);
+      expect(itemNames(page)).toEqual(['a', 'b', 'c']);
       expect(Number(page.body.metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(at2));
     }
   });
@@ -203,7 +202,7 @@ describe('versions that are not there', () => {
     await server.post(path(namespace), configMap('e'));
     const answer = await reading;
     expect(answer.status).toBe(200);
-    expect(names(answer)).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect(itemNames(answer)).toEqual(['a', 'b', 'c', 'd', 'e']);
   });
 
   test.each([

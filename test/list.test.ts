@@ -3,6 +3,7 @@ import {
   type Answer,
   configMap,
   freshNamespace,
+  itemNames,
   startTestServer,
   type TestServer,
 } from './harness.ts';
@@ -14,8 +15,6 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const path = (namespace: string) => `/api/v1/namespaces/${namespace}/configmaps`;
-const names = (answer: Answer) =>
-  answer.body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
 
 /** Makes config maps `a`, `b`, … one after the other; gives their versions. */
 async function makeMaps(namespace: string, count: number): Promise<string[]> {
@@ -174,12 +173,12 @@ describe('chunks', () => {
       },
     });
     expect(chunks.map((chunk) => chunk.body.items.length)).toEqual([3, 3, 3, 1]);
-    expect(chunks.flatMap(names)).toEqual([...'abcdefghij']);
+    expect(chunks.flatMap(itemNames)).toEqual([...'abcdefghij']);
     const versions = new Set(chunks.map((chunk) => chunk.body.metadata.resourceVersion));
     expect(versions.size).toBe(1);
     expect(chunks[3]?.body.items[0].data).toEqual({ a: '1' });
     const now = await server.get(path(namespace));
-    expect(names(now)).toEqual(['a-new', 'b-new', 'c-new', ...'defghij']);
+    expect(itemNames(now)).toEqual(['a-new', 'b-new', 'c-new', ...'defghij']);
   });
 
   test('LIST-1: chunks over all namespaces, a limit of 0 is none', async () => {
@@ -215,15 +214,15 @@ describe('chunks', () => {
       await server.post(path(namespace), configMap(name, { metadata: { name, labels } }));
     }
     const first = await server.get(`${path(namespace)}?limit=2&labelSelector=tier%3Dfront`);
-    expect(names(first)).toEqual(['a', 'c']);
+    expect(itemNames(first)).toEqual(['a', 'c']);
     expect(first.body.metadata).not.toHaveProperty('remainingItemCount');
     const token = encodeURIComponent(first.body.metadata.continue);
     const more = `${path(namespace)}?limit=2&labelSelector=tier%3Dfront&continue=${token}`;
     const second = await server.get(more);
-    expect(names(second)).toEqual(['d']);
+    expect(itemNames(second)).toEqual(['d']);
     expect(Object.keys(second.body.metadata)).toEqual(['resourceVersion']);
     const field = await server.get(`${path(namespace)}?limit=2&fieldSelector=metadata.name!%3Db`);
-    expect(names(field)).toEqual(['a', 'c']);
+    expect(itemNames(field)).toEqual(['a', 'c']);
     expect(field.body.metadata).not.toHaveProperty('remainingItemCount');
   });
 

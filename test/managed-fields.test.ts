@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FakeClock } from '../src/base/clock.ts';
-import { apply, defineThing, managersOf, ownedBy } from './apply-kinds.ts';
+import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 import {
   configMap,
   freshNamespace,
@@ -21,18 +21,11 @@ afterAll(async () => {
   await server.stop();
 });
 
-let count = 0;
-const fresh = () => {
-  count += 1;
-  return `m${count}`;
-};
-const data = (name: string, values: Record<string, string>) => configMap(name, { data: values });
-
 describe('entries', () => {
   test('MF-1: an entry tells manager, operation, version, time and fields', async () => {
-    const name = fresh();
+    const name = freshName();
     const answer = await server.post(`${maps}?fieldManager=maker`, {
-      ...data(name, { a: '1' }),
+      ...dataMap(name, { a: '1' }),
       metadata: { name, labels: { x: 'y' }, finalizers: ['example.com/f'] },
     });
     expect(answer.body.metadata.managedFields).toEqual([
@@ -54,7 +47,7 @@ describe('entries', () => {
   });
 
   test('MF-1: list items are named by their keys, in order of the keys', async () => {
-    const name = fresh();
+    const name = freshName();
     const body = {
       apiVersion: 'v1',
       kind: 'Service',
@@ -69,7 +62,7 @@ describe('entries', () => {
   });
 
   test('MF-1: writes through a sub-resource carry its name', async () => {
-    const name = `ns-${fresh()}`;
+    const name = `ns-${freshName()}`;
     const path = `/api/v1/namespaces/${name}`;
     await server.post('/api/v1/namespaces?fieldManager=maker', {
       apiVersion: 'v1',
@@ -89,8 +82,8 @@ describe('entries', () => {
 
 describe('writers', () => {
   test('MF-2: create, update and patch track the writer under Update', async () => {
-    const name = fresh();
-    const created = await server.post(`${maps}?fieldManager=one`, data(name, { a: '1' }));
+    const name = freshName();
+    const created = await server.post(`${maps}?fieldManager=one`, dataMap(name, { a: '1' }));
     expect(managersOf(created)).toEqual(['one/Update']);
     const body = { ...created.body, data: { a: '1', b: '2' } };
     const put = await server.put(`${maps}/${name}?fieldManager=two`, body);
@@ -112,7 +105,7 @@ describe('writers', () => {
     ['', 'unknown'],
     ['/x', 'unknown'],
   ])('MF-2: User-Agent %j makes the manager %j', async (agent, manager) => {
-    const name = fresh();
+    const name = freshName();
     const headers = { 'user-agent': agent };
     const answer = await server.post(maps, configMap(name), { headers });
     expect(managersOf(answer)).toEqual([`${manager}/Update`]);
@@ -120,12 +113,17 @@ describe('writers', () => {
 
   test('MF-2: fieldManager counts before the User-Agent, and is judged', async () => {
     const headers = { 'user-agent': 'agent/1' };
-    const answer = await server.post(`${maps}?fieldManager=me`, configMap(fresh()), { headers });
+    const answer = await server.post(`${maps}?fieldManager=me`, configMap(freshName()), {
+      headers,
+    });
     expect(managersOf(answer)).toEqual(['me/Update']);
-    const long = await server.post(`${maps}?fieldManager=${'x'.repeat(129)}`, configMap(fresh()));
+    const long = await server.post(
+      `${maps}?fieldManager=${'x'.repeat(129)}`,
+      configMap(freshName()),
+    );
     expect(long.status).toBe(422);
     expect(long.body.message).toContain('fieldManager: Too long: may not be more than 128 bytes');
-    const odd = await server.post(`${maps}?fieldManager=a%07`, configMap(fresh()));
+    const odd = await server.post(`${maps}?fieldManager=a%07`, configMap(freshName()));
     expect(odd.status).toBe(422);
     expect(odd.body.message).toContain('invalid character U+0007 (at position 1)');
   });
@@ -133,12 +131,12 @@ describe('writers', () => {
 
 describe('resets', () => {
   const made = async (name: string) => {
-    await apply(server, `${maps}/${name}`, data(name, { a: '1' }));
+    await apply(server, `${maps}/${name}`, dataMap(name, { a: '1' }));
     return (await server.get(`${maps}/${name}`)).body;
   };
 
   test('MF-3: one empty entry resets all, in PUT and patches', async () => {
-    const name = fresh();
+    const name = freshName();
     const live = await made(name);
     const metadata = { ...live.metadata, managedFields: [{}] };
     const put = await server.put(`${maps}/${name}`, { ...live, metadata });
@@ -149,7 +147,7 @@ describe('resets', () => {
       ['json', [{ op: 'replace', path: '/metadata/managedFields', value: [{}] }]],
       ['strategic', { metadata: { managedFields: [{}] } }],
     ] as const) {
-      const other = fresh();
+      const other = freshName();
       await made(other);
       const answer = await server.patch(`${maps}/${other}`, patch, type);
       expect(answer.status, type).toBe(200);
@@ -158,7 +156,7 @@ describe('resets', () => {
   });
 
   test('MF-3: an empty list does not reset', async () => {
-    const name = fresh();
+    const name = freshName();
     const live = await made(name);
     const { managedFields } = live.metadata;
     const put = await server.put(`${maps}/${name}`, {
@@ -176,7 +174,7 @@ describe('resets', () => {
   });
 
   test('MF-3: the reset comes first, then the changes of the same request', async () => {
-    const name = fresh();
+    const name = freshName();
     const live = await made(name);
     const put = await server.put(`${maps}/${name}?fieldManager=editor`, {
       ...live,
@@ -188,7 +186,7 @@ describe('resets', () => {
   });
 
   test('MF-4: an apply body that holds managedFields is 400', async () => {
-    const name = fresh();
+    const name = freshName();
     for (const managedFields of [[{}], []]) {
       const body = { ...configMap(name), metadata: { name, managedFields } };
       const answer = await apply(server, `${maps}/${name}`, body);
@@ -225,7 +223,7 @@ describe('merging', () => {
     apply(server, `${kind.path(namespace)}/${name}`, kind.body(name, more), { manager, force });
 
   test('MF-5: an atomic list or map has one owner, and is replaced whole', async () => {
-    const name = fresh();
+    const name = freshName();
     await send(name, { plain: ['a'], atoms: { name: 'x', size: 1 } });
     const other = await send(name, { plain: ['a', 'b'] }, 'bob');
     expect(other.status).toBe(409);
@@ -239,7 +237,7 @@ describe('merging', () => {
   });
 
   test('MF-5: items of a set and of a keyed list have owners of their own', async () => {
-    const name = fresh();
+    const name = freshName();
     await send(name, { set: ['a'], keyed: [{ name: 'x', size: 1 }] });
     const both = await send(name, { set: ['b'], keyed: [{ name: 'x', unit: 'm' }] }, 'bob');
     expect(both.status).toBe(200);
@@ -255,7 +253,7 @@ describe('merging', () => {
   });
 
   test('MF-5: duplicates in sets and keyed lists are refused, never a 500', async () => {
-    const name = fresh();
+    const name = freshName();
     const set = await send(name, { set: ['a', 'a'] });
     expect(set.status).toBe(400);
     expect(set.body.message).toContain('.set: duplicate entries for key [="a"]');
@@ -270,7 +268,7 @@ describe('merging', () => {
   });
 
   test('MF-7: without markers keys are fields and lists are atomic', async () => {
-    const name = fresh();
+    const name = freshName();
     await send(name, { free: { a: '1' }, loose: { deep: { list: [1, 2], x: 1 } } });
     const other = await send(name, { free: { b: '1' }, loose: { deep: { y: 1 } } }, 'bob');
     expect(other.status).toBe(200);
@@ -281,7 +279,7 @@ describe('merging', () => {
   });
 
   test('MF-6: patchStrategy=merge means a list keyed by patchMergeKey', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}`;
     const body = (secret: string) => ({
       apiVersion: 'v1',
@@ -299,7 +297,7 @@ describe('merging', () => {
   });
 
   test('MF-6: what is below an atomic part is owned with it', async () => {
-    const name = fresh();
+    const name = freshName();
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/${name}`;
     const answer = await apply(server, path, {
       apiVersion: 'apps/v1',
@@ -369,7 +367,7 @@ describe('time', () => {
     const timed = await startTestServer({ clock });
     try {
       const path = `/api/v1/namespaces/${await freshNamespace(timed)}/configmaps`;
-      await timed.post(`${path}?fieldManager=u0`, data('one', { k0: '0' }));
+      await timed.post(`${path}?fieldManager=u0`, dataMap('one', { k0: '0' }));
       for (let at = 1; at < 12; at += 1) {
         clock.advance(1000);
         const patch = { data: { [`k${at}`]: String(at) } };
@@ -396,7 +394,7 @@ describe('time', () => {
     const timed = await startTestServer({ clock });
     try {
       const path = `/api/v1/namespaces/${await freshNamespace(timed)}/configmaps`;
-      const created = await timed.post(`${path}?fieldManager=m`, data('one', { a: '1' }));
+      const created = await timed.post(`${path}?fieldManager=m`, dataMap('one', { a: '1' }));
       clock.advance(5000);
       const same = await timed.put(`${path}/one?fieldManager=m`, created.body);
       expect(same.text).toBe(created.text);

@@ -10,10 +10,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl and authorization, dialect %s', (d
   let server: TestServer;
   let home: SvcctlHome;
   let namespace: string;
-  const ctl = (line: string | readonly string[], stdin?: string) => {
-    const words = typeof line === 'string' ? line.split(' ') : line;
-    return home.run([...words, '-n', namespace], stdin);
-  };
+  const ctl = (line: string | readonly string[], stdin?: string) =>
+    home.runIn(namespace, line, stdin);
   const errorOf = async (line: string): Promise<string> => {
     const { code, out, err } = await ctl(line);
     expect({ line, code, out }).toEqual({ line, code: 1, out: '' });

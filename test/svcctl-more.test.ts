@@ -7,10 +7,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
   let server: TestServer;
   let home: SvcctlHome;
   let namespace: string;
-  const ctl = (line: string | readonly string[], stdin?: string) => {
-    const words = typeof line === 'string' ? line.split(' ') : line;
-    return home.run([...words, '-n', namespace], stdin);
-  };
+  const ctl = (line: string | readonly string[], stdin?: string) =>
+    home.runIn(namespace, line, stdin);
   const map = (name: string, data: object, more: object = {}) =>
     JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data, ...more });
   beforeAll(async () => {

@@ -11,11 +11,16 @@ export interface Outcome {
   readonly err: string;
 }
 
+type Line = string | readonly string[];
+const wordsOf = (line: Line) => (typeof line === 'string' ? line.split(' ') : line);
+
 /** svcctl with a home of its own and a kubeconfig for a server. */
 export interface SvcctlHome {
   readonly folder: string;
   /** Runs a line (words by blanks, or given as a list) to its end. */
-  run(line: string | readonly string[], stdin?: string): Promise<Outcome>;
+  run(line: Line, stdin?: string): Promise<Outcome>;
+  /** The same in a namespace. */
+  runIn(namespace: string, line: Line, stdin?: string): Promise<Outcome>;
   /** Starts a line that goes on until it is stopped, and tells what it has printed so far. */
   start(line: string): { out(): string; err(): string; stop(): Promise<number> };
   /** What the next editor or diff program does with its files. */
@@ -34,10 +39,9 @@ export function svcctlFor(server: TestServer): SvcctlHome {
     credential: { token: adminToken },
     context: 'admin',
   });
-  const begin = (line: string | readonly string[], stdin: string) => {
+  const begin = (line: Line, stdin: string) => {
     const stopping = new AbortController();
     const text = { out: '', err: '' };
-    const words = typeof line === 'string' ? line.split(' ') : line;
     const io = {
       env: { KUBECONFIG: join(folder, 'config'), EDITOR: 'edit' },
       cwd: folder,
@@ -54,7 +58,7 @@ export function svcctlFor(server: TestServer): SvcctlHome {
         runProgram(home, { command, args, text }),
       signal: stopping.signal,
     };
-    return { text, stopping, ended: runSvcctl(io, words) };
+    return { text, stopping, ended: runSvcctl(io, wordsOf(line)) };
   };
   const home: SvcctlHome = {
     folder,
@@ -63,6 +67,7 @@ export function svcctlFor(server: TestServer): SvcctlHome {
       const { text, ended } = begin(line, stdin);
       return { code: await ended, ...text };
     },
+    runIn: (namespace, line, stdin) => home.run([...wordsOf(line), '-n', namespace], stdin),
     start(line) {
       const { text, ended, stopping } = begin(line, '');
       return {

@@ -18,10 +18,8 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
   let server: TestServer;
   let home: SvcctlHome;
   let namespace: string;
-  const ctl = (line: string | readonly string[], stdin?: string) => {
-    const words = typeof line === 'string' ? line.split(' ') : line;
-    return home.run([...words, '-n', namespace], stdin);
-  };
+  const ctl = (line: string | readonly string[], stdin?: string) =>
+    home.runIn(namespace, line, stdin);
   beforeAll(async () => {
     server = await startTestServer({ dialect: dialectName });
     home = svcctlFor(server);
