@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import { createWorkQueue, type WorkQueue } from '../controllers/work-queue.ts';
-import { availableCondition, localCondition } from '../kinds/apiregistration/api-service.ts';
+import { availableCondition } from '../kinds/apiregistration/api-service.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 import {
@@ -100,8 +100,7 @@ export class Availability {
     }
     const api = registrationOf(object);
     if (!isRemote(api)) {
-      const { reason, message } = localCondition(this.#options.clock.now());
-      await this.#tell(object, { status: 'True', reason, message } as Verdict);
+      await this.#tell(object, local);
       return;
     }
     const verdict = await this.#judge(api);
@@ -205,6 +204,12 @@ export class Availability {
 }
 
 const discoveryFailed = 'FailedDiscoveryCheck';
+
+const local: Verdict = {
+  status: 'True',
+  reason: 'Local',
+  message: 'Local APIServices are always available',
+};
 
 const shown = ({ namespace, name }: ServicePlace) =>
   `service/${name} in ${JSON.stringify(namespace)}`;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
-import { isObject, member } from '../base/json.ts';
+import { isObject, type JsonObject, member } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import { decodeJson } from '../codec/json.ts';
 import type { UserInfo } from '../meta/types.ts';
@@ -209,8 +209,8 @@ export function documentName({ group, version }: RemoteApi): string {
 }
 
 /** Where the index says the document is; it must be where it belongs. Undefined: there is none. */
-function placeIn(index: object, api: RemoteApi): { readonly place: string } | undefined {
-  const paths = member(index as never, 'paths');
+function placeIn(index: JsonObject, api: RemoteApi): { readonly place: string } | undefined {
+  const paths = member(index, 'paths');
   const name = documentName(api);
   const entry = isObject(paths) ? member(paths, name) : undefined;
   if (!isObject(entry)) return undefined;

@@ -10,7 +10,7 @@ import type { Inside } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 /** The ConfigMap that tells other servers of the API whom this one trusts to say who asks. */
-export const trustName = 'extension-apiserver-authentication';
+const trustName = 'extension-apiserver-authentication';
 
 /** Whom this server trusts. Authorities are bundles in PEM. */
 export interface AuthenticationTrust {
