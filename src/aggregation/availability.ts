@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import { createWorkQueue, type WorkQueue } from '../controllers/work-queue.ts';
-import { availableCondition } from '../kinds/apiregistration/api-service.ts';
+import { availableCondition, localVerdict } from '../kinds/apiregistration/api-service.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 import {
@@ -100,7 +100,7 @@ export class Availability {
     }
     const api = registrationOf(object);
     if (!isRemote(api)) {
-      await this.#tell(object, local);
+      await this.#tell(object, localVerdict);
       return;
     }
     const verdict = await this.#judge(api);
@@ -204,12 +204,6 @@ export class Availability {
 }
 
 const discoveryFailed = 'FailedDiscoveryCheck';
-
-const local: Verdict = {
-  status: 'True',
-  reason: 'Local',
-  message: 'Local APIServices are always available',
-};
 
 const shown = ({ namespace, name }: ServicePlace) =>
   `service/${name} in ${JSON.stringify(namespace)}`;

@@ -89,20 +89,18 @@ function validateStatus(object: JsonObject): FieldError[] {
 }
 
 /** What is said of a group version that this server answers itself. */
-export function localCondition(nowMs: number): JsonObject {
-  return {
-    type: availableCondition,
-    status: 'True',
-    lastTransitionTime: formatTime(nowMs),
-    reason: 'Local',
-    message: 'Local APIServices are always available',
-  };
-}
+export const localVerdict = {
+  status: 'True',
+  reason: 'Local',
+  message: 'Local APIServices are always available',
+} as const;
 
 /** A local group version is there at once; of another, somebody must look. */
 function prepareForCreate(context: StrategyContext, object: ApiObject): void {
   if (objectAt(object, 'spec', 'service') !== undefined) return;
-  object['status'] = { conditions: [localCondition(context.nowMs)] };
+  const lastTransitionTime = formatTime(context.nowMs);
+  const condition = { type: availableCondition, lastTransitionTime, ...localVerdict };
+  object['status'] = { conditions: [condition] };
 }
 
 /** Of metadata, a write to status moves only who owns what. */
