@@ -1,4 +1,4 @@
-import type { UserInfo } from '../meta/types.ts';
+import type { RequestSubject, UserInfo } from '../meta/types.ts';
 import type { AuditLevel, AuditStage } from './event.ts';
 
 /** Kinds of objects a rule is about. */
@@ -33,17 +33,7 @@ export interface Policy {
 }
 
 /** What a policy looks at of a request. */
-export interface AuditedRequest {
-  readonly verb: string;
-  readonly path: string;
-  readonly isResourceRequest: boolean;
-  readonly group: string;
-  readonly version: string;
-  readonly namespace: string;
-  readonly resource: string;
-  readonly subresource: string;
-  readonly name: string;
-}
+export type AuditedRequest = RequestSubject;
 
 /** What is to be recorded of a request. */
 export interface AuditDecision {

@@ -3,7 +3,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Dialect } from '../dialect.ts';
 import { dnsLabel, dnsSubdomain } from '../meta/names.ts';
 import { StatusError } from '../meta/status.ts';
-import type { UserInfo } from '../meta/types.ts';
+import type { RequestSubject, UserInfo } from '../meta/types.ts';
 import { anonymousUser } from './authentication.ts';
 
 /** One thing a requester wants to be, as authorization is asked for it. */
@@ -19,18 +19,7 @@ interface Wish {
 
 /** What impersonation asks of authorization: throws, or rejects with, the 403 when not allowed. */
 export interface ImpersonationAuthorizer {
-  authorize(attributes: {
-    readonly user: UserInfo;
-    readonly verb: string;
-    readonly isResourceRequest: boolean;
-    readonly group: string;
-    readonly version: string;
-    readonly resource: string;
-    readonly subresource: string;
-    readonly namespace: string;
-    readonly name: string;
-    readonly path: string;
-  }): MaybePromise<unknown>;
+  authorize(attributes: RequestSubject & { readonly user: UserInfo }): MaybePromise<unknown>;
 }
 
 /** Gives the user a request acts as: who sent it, or whom its headers name. */

@@ -1,20 +1,10 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { FieldRequirement, LabelRequirement } from '../meta/selectors.ts';
-import type { UserInfo } from '../meta/types.ts';
+import type { RequestSubject, UserInfo } from '../meta/types.ts';
 
 /** What authorization looks at (AUTHZ-1). Made from a RequestInfo, or by hand for reviews and checks. */
-export interface Attributes {
+export interface Attributes extends RequestSubject {
   readonly user: UserInfo;
-  readonly verb: string;
-  readonly isResourceRequest: boolean;
-  readonly group: string;
-  readonly version: string;
-  readonly resource: string;
-  readonly subresource: string;
-  readonly namespace: string;
-  readonly name: string;
-  /** Of a non-resource request. */
-  readonly path: string;
   /** What a list, watch or deletecollection keeps to; absent when it keeps to nothing readable. */
   readonly fieldSelector?: readonly FieldRequirement[];
   readonly labelSelector?: readonly LabelRequirement[];

@@ -1,18 +1,9 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { StatusError } from '../meta/status.ts';
-import type { UserInfo } from '../meta/types.ts';
+import type { RequestSubject, UserInfo } from '../meta/types.ts';
 
 /** What flow control looks at of what a request asks for. */
-export interface FlowInfo {
-  readonly verb: string;
-  readonly path: string;
-  readonly isResourceRequest: boolean;
-  readonly group: string;
-  readonly version: string;
-  readonly namespace: string;
-  readonly resource: string;
-  readonly subresource: string;
-  readonly name: string;
+export interface FlowInfo extends RequestSubject {
   readonly query: URLSearchParams;
 }
 

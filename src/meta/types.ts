@@ -77,3 +77,17 @@ export interface UserInfo {
   readonly groups: readonly string[];
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
+
+/** What a request asks for, as every gate looks at it; what it has not is empty. */
+export interface RequestSubject {
+  /** Lower-case service verb for resource requests; the lower-case HTTP method otherwise. */
+  readonly verb: string;
+  readonly path: string;
+  readonly isResourceRequest: boolean;
+  readonly group: string;
+  readonly version: string;
+  readonly namespace: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly name: string;
+}
