@@ -4,8 +4,8 @@ type Tell = (key: string, current: Entry | undefined, previous: Entry | undefine
 
 /**
  * Calls `tell` with every object of a cache as it is now, and then with each later change, in
- * order; a removed one is undefined, as is the one before a new one. Resolves when the present ones have been told. Changes that
- * come meanwhile win over the list, so none is lost.
+ * order; a removed one is undefined, as is the one before a new one. Resolves when the present ones
+ * have been told. Changes that come meanwhile win over the list, so none is lost.
  */
 export async function follow(cache: ResourceCache, tell: Tell): Promise<{ close(): void }> {
   let changed: Set<string> | undefined = new Set();
