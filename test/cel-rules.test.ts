@@ -117,6 +117,27 @@ describe('verdicts', () => {
     ]);
   });
 
+  test("CRD-3: protobuf's messages are what they stand for", async () => {
+    const kind = await kindWith(
+      object(
+        { n: integer },
+        { rule: 'google.protobuf.Int64Value{value: self.n} < 3' },
+        { rule: 'google.protobuf.Int32Value{value: self.n} > 0', message: 'above zero' },
+        { rule: "google.protobuf.Struct{fields: {'a': self.n}}.a != 2.0" },
+      ),
+    );
+    expect((await kind.create({ n: 1 })).status).toBe(201);
+    expect(causesOf(await kind.update({ n: 2 }))).toEqual([
+      'spec: Invalid value: "object": failed rule: ' +
+        "google.protobuf.Struct{fields: {'a': self.n}}.a != 2.0",
+    ]);
+    expect(causesOf(await kind.update({ n: 2 ** 31 }))).toEqual([
+      'spec: Invalid value: "object": failed rule: google.protobuf.Int64Value{value: self.n} < 3',
+      'spec: Invalid value: "object": field type conversion error for ' +
+        'google.protobuf.Int32Value.value value type: integer overflow evaluating rule: above zero',
+    ]);
+  });
+
   test('CRD-3: a rule that costs too much ends the evaluation', async () => {
     const rule = 'lists.range(900).all(a, lists.range(900).all(b, a + b >= self.n))';
     const kind = await kindWith(object({ n: integer }, { rule }));
@@ -232,6 +253,15 @@ describe('definitions', () => {
 
   test.each([
     ['self.n', 'cel expression must evaluate to a bool'],
+    ['dyn(true)', 'cel expression must evaluate to a bool'],
+    ['self.n in [1, 2.0]', "1:15: expected type 'int' but found 'double'"],
+    ["'%d'.format(['a']) == ''", 'decimal clause can only be used on integers, was given string'],
+    ['timestamp(253402300800) > timestamp(0)', '1:11: invalid timestamp argument'],
+    [
+      "google.protobuf.Int64Value{value: 'a'} == self.n",
+      "1:33: expected type of field 'value' is 'int' but provided type is 'string'",
+    ],
+    ['google.protobuf.Int64Value{n: 1} == self.n', "1:29: undefined field 'n'"],
     ["self.n == 'a'", "found no matching overload for '_==_' applied to '(int, string)'"],
     [
       "self.n > int('x')",
