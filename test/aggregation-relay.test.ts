@@ -51,6 +51,14 @@ function http1(
   return request;
 }
 
+/** Sends what is left of a request; gives the head of its answer. */
+function answerTo(request: http.ClientRequest, body?: string): Promise<http.IncomingMessage> {
+  return new Promise((resolve) => {
+    request.on('response', resolve);
+    request.end(body);
+  });
+}
+
 test('ADM-4: a watch comes piece by piece, and ends for both when the client goes', async () => {
   let stream: Got['response'] | undefined;
   let gone = false;
@@ -103,10 +111,7 @@ test('ADM-4: a slow client slows the other server down, and gets everything', as
     more();
   };
   const request = http1(`${things}/big/log`);
-  const answer = await new Promise<http.IncomingMessage>((resolve) => {
-    request.on('response', resolve);
-    request.end();
-  });
+  const answer = await answerTo(request);
   answer.pause();
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(written).toBeLessThan(bytes);
@@ -261,10 +266,7 @@ test('ADM-4: statuses, HEAD and empty answers come as they are', async () => {
   expect(head).toMatchObject({ status: 418, text: '' });
   expect(extension.got.at(-1)?.request.method).toBe('HEAD');
   const request = http1(things, { method: 'HEAD' });
-  const answer = await new Promise<http.IncomingMessage>((resolve) => {
-    request.on('response', resolve);
-    request.end();
-  });
+  const answer = await answerTo(request);
   expect(answer.headers['content-length']).toBe(String(body.length));
 });
 
@@ -291,10 +293,7 @@ test('ADM-4: what concerns one connection alone goes no further', async () => {
       'x-forwarded-for': '10.0.0.1',
     },
   });
-  const answer = await new Promise<http.IncomingMessage>((resolve) => {
-    request.on('response', resolve);
-    request.end();
-  });
+  const answer = await answerTo(request);
   answer.resume();
   expect(answer.headers['access-control-allow-origin']).toBeUndefined();
   expect(answer.headers['proxy-authenticate']).toBeUndefined();
@@ -392,10 +391,7 @@ test('ADM-4: a refusal of another protocol comes back, anything milder is 503', 
   const ask = async () => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
     const request = http1(`${things}/a/exec`, { headers });
-    const answer = await new Promise<http.IncomingMessage>((resolve) => {
-      request.on('response', resolve);
-      request.end();
-    });
+    const answer = await answerTo(request);
     let text = '';
     for await (const piece of answer) text += piece;
     return { status: answer.statusCode, text };
@@ -419,10 +415,7 @@ test('ADM-4: others that wish for another protocol are answered as before', asyn
     metadata: { name: 'wished' },
   });
   request.setHeader('content-length', body.length);
-  const answer = await new Promise<http.IncomingMessage>((resolve) => {
-    request.on('response', resolve);
-    request.end(body);
-  });
+  const answer = await answerTo(request, body);
   let text = '';
   for await (const piece of answer) text += piece;
   expect(answer.statusCode, text).toBe(201);
