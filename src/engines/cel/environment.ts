@@ -1,6 +1,7 @@
 import { type CallExpr, qualifiedName } from './ast.ts';
-import type { CallContext, Functions } from './functions.ts';
+import type { Functions } from './functions.ts';
 import { messageStruct, messageTypes } from './messages.ts';
+import type { StructType } from './struct-type.ts';
 import {
   boolType,
   bytesType,
@@ -16,7 +17,6 @@ import {
   typeType,
   uintType,
 } from './types.ts';
-import type { Value } from './values.ts';
 
 /** What an expression may use: functions, and variables with their types. */
 export interface Environment {
@@ -24,15 +24,6 @@ export interface Environment {
   readonly variables: ReadonlyMap<string, Type>;
   /** Objects that may be written as `Name{field: value}`; none when absent. */
   readonly structs?: (name: string) => StructType | undefined;
-}
-
-/** What an object of a name may be made of. */
-export interface StructType {
-  readonly type: Type;
-  /** The type of a field; undefined for one that there is not. */
-  field(name: string): Type | undefined;
-  /** What the object is seen as; the object itself where absent. Throws `CelError`. */
-  make?(fields: ReadonlyMap<string, Value>, context: CallContext): Value;
 }
 
 /** What `Name{…}` makes in an environment; protobuf's well-known messages are known in all. */

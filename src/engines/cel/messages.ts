@@ -1,7 +1,7 @@
-import type { StructType } from './environment.ts';
 import type { CallContext } from './functions.ts';
 import { sizeCost } from './library/arithmetic.ts';
 import { showDuration, showTimestamp } from './library/time-text.ts';
+import type { StructType } from './struct-type.ts';
 import {
   anyType,
   boolType,

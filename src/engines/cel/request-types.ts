@@ -1,7 +1,8 @@
-import type { Environment, StructType } from './environment.ts';
+import type { Environment } from './environment.ts';
 import { type Functions, functionsOf, type Library } from './functions.ts';
 import { authorization, authorizerTypes } from './library/authorizer.ts';
 import { standardFunctions } from './standard-functions.ts';
+import type { StructType } from './struct-type.ts';
 import {
   boolType,
   dynType,
