@@ -76,6 +76,20 @@ describe('several versions', () => {
     }
   });
 
+  test('CODEC-8: a column shows integers too long for a float as they are', async () => {
+    const group = 'long.example.com';
+    const additionalPrinterColumns = [{ name: 'Spec', type: 'string', jsonPath: '.spec' }];
+    const versions = [versionOf('v1', open, { storage: true, additionalPrinterColumns })];
+    await establish(server, { group, plural: 'longs', kind: 'Long', versions });
+    const at = `/apis/${group}/v1/namespaces/default/longs`;
+    const text =
+      `{"apiVersion":"${group}/v1","kind":"Long","metadata":{"name":"a"},` +
+      '"spec":{"n":9007199254740993}}';
+    expect((await server.post(at, text)).status).toBe(201);
+    const { body } = await server.get(at, table);
+    expect(body.rows[0].cells).toEqual(['a', '{"n":9007199254740993}']);
+  });
+
   test('CRD-4: objects of an earlier storage version are still read', async () => {
     const group = 'moves.example.com';
     const versions = [versionOf('v1', open, { storage: true }), versionOf('v2', open)];

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '../base/json.ts';
-import { pathReader } from './crd-path.ts';
+import { jsonText } from '../codec/json.ts';
+import { mayRead, pathReader } from './crd-path.ts';
 import type { CrdColumn } from './crd-shape.ts';
 import type { ColumnDef } from './resource-def.ts';
 
@@ -36,6 +37,11 @@ export function columnsOf(
   return [nameColumn, ...columns.map((column) => columnOf(column, printAge))];
 }
 
+/** Whether a column shows, or may show, who wrote which field. */
+export function showsManagedFields(declared: readonly CrdColumn[] | undefined): boolean {
+  return (declared ?? []).some(({ jsonPath }) => mayRead(jsonPath, ['metadata', 'managedFields']));
+}
+
 function columnOf(column: CrdColumn, printAge: PrintAge): ColumnDef {
   const path = column.jsonPath;
   const read = pathReader(path);
@@ -63,7 +69,7 @@ function cellOf(
 ): JsonValue {
   switch (type) {
     case 'string':
-      return typeof value === 'object' ? JSON.stringify(value) : String(value);
+      return typeof value === 'object' ? jsonText(value) : String(value);
     case 'integer':
       if (typeof value === 'bigint') return value;
       return typeof value === 'number' ? Math.trunc(value) : null;

@@ -43,6 +43,16 @@ export function pathReader(
   };
 }
 
+/** Whether a path's reader may look at the member that names lead to, or at what holds it. */
+export function mayRead(path: string, names: readonly string[]): boolean {
+  const steps = path === '.' ? [] : parse(path);
+  if (steps === undefined) return false;
+  return names.every((name, at) => {
+    const step = steps[at];
+    return step === undefined || 'all' in step || ('name' in step && step.name === name);
+  });
+}
+
 function parse(path: string): Step[] | undefined {
   const steps: Step[] = [];
   let rest = path;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import type { Property, Schema } from '../engines/schema/schema.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
-import { pathReader } from './crd-path.ts';
+import { mayRead, pathReader } from './crd-path.ts';
 import type { Crd } from './crd-shape.ts';
 import { type CustomKindDeps, fromCrd } from './from-crd.ts';
 
@@ -219,6 +219,24 @@ describe('paths of columns', () => {
   ];
   test.each(rows)('%s', (path, expected) => {
     expect(pathReader(path)?.(value)).toEqual(expected);
+  });
+
+  test.each([
+    ['.metadata.managedFields[0].manager', true],
+    ["['metadata']['managedFields']", true],
+    ['.metadata', true],
+    ['.metadata.*', true],
+    ['.metadata.*.x', true],
+    ['[*].managedFields', true],
+    ['.', true],
+    ['.metadata.name', false],
+    ['.metadata[0].managedFields', false],
+    ['.spec.managedFields', false],
+    ['.spec', false],
+    ['.metadata.managedFieldsToo', false],
+    ['..metadata', false],
+  ])('%s may read managed fields: %s', (path, expected) => {
+    expect(mayRead(path, ['metadata', 'managedFields'])).toBe(expected);
   });
 
   test('an unknown form is no path', () => {

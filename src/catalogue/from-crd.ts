@@ -6,7 +6,7 @@ import type { Schema } from '../engines/schema/schema.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { compareVersions } from './catalogue.ts';
-import { columnsOf, type PrintAge } from './crd-columns.ts';
+import { columnsOf, type PrintAge, showsManagedFields } from './crd-columns.ts';
 import { pathReader } from './crd-path.ts';
 import type { Crd, CrdNames, CrdScale, CrdVersion } from './crd-shape.ts';
 import { customStrategy, type RuleCompiler, type VersionRules } from './crd-strategy.ts';
@@ -111,6 +111,7 @@ function versionOf(
     served: version.served,
     schema,
     columns: columnsOf(version.additionalPrinterColumns, deps.printAge),
+    ...(showsManagedFields(version.additionalPrinterColumns) ? { showsManagedFields: true } : {}),
     decode: decodeCustom(schema, deps.embedded),
     hasStatus: version.subresources?.status !== undefined,
     ...(scale === undefined ? {} : { scale }),

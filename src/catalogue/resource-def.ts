@@ -81,6 +81,8 @@ export interface VersionDef {
   readonly toStorage?: (object: ApiObject) => ApiObject;
   readonly fromStorage?: (object: ApiObject) => ApiObject;
   readonly columns?: readonly ColumnDef[];
+  /** Custom kinds: a column may show who wrote which field; others need not be told. */
+  readonly showsManagedFields?: true;
   /** The same columns, where they can be told off the stored form: rows are then not converted. */
   readonly storedColumns?: readonly ColumnDef[];
   /** Its conversions keep in annotations what it has no members for; metadata is else the same. */

@@ -1,10 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { JsonObject } from '../base/json.ts';
+import type { Crd } from '../catalogue/crd-shape.ts';
+import { fromCrd } from '../catalogue/from-crd.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { decodeJson, jsonText } from '../codec/json.ts';
 import { dialectOf } from '../dialect.ts';
 import { decodeTyped } from '../engines/schema/decode-typed.ts';
+import { customKindDeps } from '../kinds/apiextensions/custom-resource-definition.ts';
 import { builtinKinds } from '../kinds/index.ts';
 import { kindsOfAllReleases } from '../kinds/older/release.ts';
 import { type ApiObject, parseApiVersion } from '../meta/types.ts';
@@ -186,6 +189,55 @@ test('CODEC-5, CODEC-6: forms of objects with anything in them', () => {
       expectSameForms(served, entryOf(served.def, { ...rest, ...head } as JsonObject));
     }),
     { numRuns: 500 },
+  );
+});
+
+const jsonPaths = [
+  '.spec.a',
+  '.metadata.name',
+  '.metadata.managedFields[0].manager',
+  '.metadata.managedFields[*].fieldsV1',
+  '.metadata',
+  '.',
+];
+
+test.each(jsonPaths)('CODEC-5, CODEC-6: forms of custom objects with a column %s', (jsonPath) => {
+  const properties = {
+    spec: { type: 'object', properties: { a: { default: 'x', type: 'string' } } },
+  };
+  const schema = { openAPIV3Schema: { type: 'object', properties } };
+  const columns = [{ name: 'C', type: 'string', jsonPath }];
+  const version = (name: string, storage: boolean) => ({
+    name,
+    served: true,
+    storage,
+    schema,
+    additionalPrinterColumns: columns,
+  });
+  const definition = {
+    metadata: { name: 'cars.example.com' },
+    spec: {
+      group: 'example.com',
+      scope: 'Namespaced',
+      names: { plural: 'cars', singular: 'car', kind: 'Car', listKind: 'CarList' },
+      versions: [version('v1', true), version('v2', false)],
+    },
+  };
+  const def = fromCrd(definition as unknown as Crd, customKindDeps(dialect));
+  fc.assert(
+    fc.property(metadata, text, (more, a) => {
+      const head = { apiVersion: 'example.com/v1', kind: 'Car' };
+      const written = { ...more, ...sinceLastYear, name: 'a' };
+      const object = { ...head, metadata: written, spec: { a } } as JsonObject;
+      // As it is stored.
+      def.versions[0]?.decode(object);
+      const entry = entryOf(def, object);
+      for (const one of def.versions) {
+        const same = servesStoredForm(def, one) ? sameBytes : sameValue;
+        expectSameForms({ def, version: one }, entry, same);
+      }
+    }),
+    { numRuns: 50 },
   );
 });
 

@@ -27,7 +27,7 @@ interface Look {
   readonly entry: Entry;
   readonly text: string;
   readonly place: MetadataPlace;
-  /** Without who wrote which field, where columns don't show it. */
+  /** Without who wrote which field, unless a column shows it. */
   readonly stored: () => ApiObject;
   /** The same object in the served version: made of `stored`, which is gone then. */
   readonly converted: () => ApiObject;
@@ -39,7 +39,7 @@ function lookAt(entry: Entry, { def, version }: Served): Look {
   let known: ApiObject | undefined;
   let shown: ApiObject | undefined;
   const stored = () => {
-    known ??= storedObject(def, text, place);
+    known ??= storedObject(version, text, place);
     return known;
   };
   const converted = () => {
@@ -75,13 +75,10 @@ export function rowText(
   return `{"cells":${jsonText(cells)},"object":${carried(look, options)}}`;
 }
 
-/**
- * The stored object. Who wrote which field takes longest to parse, and columns of built-in kinds
- * don't show it; those of custom kinds may.
- */
-function storedObject(def: ResourceDef, text: string, place: MetadataPlace): ApiObject {
+/** The stored object. Who wrote which field takes longest to parse, and few columns show it. */
+function storedObject(version: VersionDef, text: string, place: MetadataPlace): ApiObject {
   const { managedStart, managedEnd } = place;
-  const isWhole = def.custom !== undefined || managedStart === managedEnd;
+  const isWhole = version.showsManagedFields === true || managedStart === managedEnd;
   const shown = isWhole ? text : text.slice(0, managedStart) + text.slice(managedEnd);
   return parseWrittenText(shown) as ApiObject;
 }
