@@ -80,6 +80,10 @@ describe('what does not compile', () => {
     ["'a'.matches('(')", '1:13: invalid matches argument'],
     ['1 +', '1:4: Syntax error'],
     ['a.b.c(', '1:7: Syntax error'],
+    ['[1].all(1, true)', '1:9: argument must be a simple name'],
+    ['[1].map(a.b, true)', '1:10: argument is not an identifier'],
+    ['optional.of(1).optMap(1, 1)', 'optMap() variable name must be a simple identifier'],
+    ['[1].all(__result__, true)', '1:9: iteration variable overwrites accumulator variable'],
     ['has(1)', '1:5: invalid argument to has() macro'],
     ["'\\z'", 'Syntax error'],
     ['self.while(', 'Syntax error'],
@@ -90,6 +94,15 @@ describe('what does not compile', () => {
     expect(() => compile(source, { functions: standardFunctions(), variables: new Map() })).toThrow(
       message,
     );
+  });
+
+  test('what is no ASCII has wide dots and a wide caret', () => {
+    const variables = new Map([['self', boolType]]);
+    const compiled = () => compile("'é' + 1 == 'ü'", { functions: standardFunctions(), variables });
+    expect(compiled).toThrow("\n | 'é' + 1 == 'ü'\n | .\uff0e..^");
+    const long = `self && 'a'${' '.repeat(16_400)}`;
+    const cut = () => compile(long, { functions: standardFunctions(), variables });
+    expect(cut).toThrow(/found 'string'$/);
   });
 
   test('the place is counted in characters and shown with a caret', () => {

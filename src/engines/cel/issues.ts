@@ -21,13 +21,24 @@ export function showIssues(source: string, issues: readonly Issue[]): string {
   return sorted.map((issue) => showIssue(source, issue)).join('\n');
 }
 
+/** Longer lines are not shown, bytes. */
+const lineBytesMax = 16_384;
+
 function showIssue(source: string, { at, message }: Issue): string {
   const before = source.slice(0, at);
   const lineStart = before.lastIndexOf('\n') + 1;
   const line = before.split('\n').length;
-  const column = [...source.slice(lineStart, at)].length;
+  const passed = [...source.slice(lineStart, at)];
+  const shown = `ERROR: <input>:${line}:${passed.length + 1}: ${message}`;
   const end = source.indexOf('\n', lineStart);
   const text = source.slice(lineStart, end < 0 ? undefined : end).replaceAll('\t', ' ');
-  const caret = `${'.'.repeat(column)}^`;
-  return `ERROR: <input>:${line}:${column + 1}: ${message}\n | ${text}\n | ${caret}`;
+  if (Buffer.byteLength(text) > lineBytesMax) return shown;
+  const dots = passed.map((character) => (isWide(character) ? '\uff0e' : '.')).join('');
+  const caret = isWide(source.slice(at, end < 0 ? undefined : end)) ? '\uff3e' : '^';
+  return `${shown}\n | ${text}\n | ${dots}${caret}`;
+}
+
+/** Characters outside of ASCII are taken for wide ones. */
+function isWide(text: string): boolean {
+  return text !== '' && text.charCodeAt(0) > 127;
 }

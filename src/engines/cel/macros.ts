@@ -34,9 +34,15 @@ export function expandMacro(call: CallExpr): Expr {
   if (target === undefined) return name === 'has' && args.length === 1 ? has(call) : call;
   const form = folds.get(`${name}/${args.length}`);
   if (form !== undefined) {
-    const variables = args.slice(0, form.variables).map(variable);
+    const named = args.slice(0, form.variables);
+    const variables = named.map((arg) => variable(arg, oldMacros[name] ?? notSimple));
     if (variables.length === 2 && variables[0] === variables[1]) {
       throw new LexError(args[1]?.at ?? at, `duplicate variable name: ${variables[0]}`);
+    }
+    const taken = variables.indexOf(accumulator);
+    if (taken >= 0) {
+      const why = 'iteration variable overwrites accumulator variable';
+      throw new LexError(named[taken]?.at ?? at, why);
     }
     const body = args.at(-1) as Expr;
     const filter = form.filtered ? args.at(-2) : undefined;
@@ -45,7 +51,8 @@ export function expandMacro(call: CallExpr): Expr {
   if ((name === 'optMap' || name === 'optFlatMap') && args.length === 2) {
     const [first, body] = args as [Expr, Expr];
     const flat = name === 'optFlatMap';
-    return { kind: 'optionalMap', at, target, variable: variable(first), body, flat };
+    const why = `${name}() variable name must be a simple identifier`;
+    return { kind: 'optionalMap', at, target, variable: variable(first, why), body, flat };
   }
   return call;
 }
@@ -58,7 +65,17 @@ function has({ args, at }: CallExpr): Expr {
   return { ...arg, at, test: true };
 }
 
-function variable(expr: Expr): string {
+const notSimple = 'argument must be a simple name';
+/** The macros that complain in words of their own. */
+const oldMacros: Readonly<Record<string, string | undefined>> = {
+  map: 'argument is not an identifier',
+  filter: 'argument is not an identifier',
+};
+
+/** What upstream's loops collect their result in; no variable may have its name. */
+const accumulator = '__result__';
+
+function variable(expr: Expr, complaint: string): string {
   if (expr.kind === 'ident' && !expr.name.startsWith('.')) return expr.name;
-  throw new LexError(expr.at, 'argument must be a simple name');
+  throw new LexError(expr.at, complaint);
 }
