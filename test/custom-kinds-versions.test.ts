@@ -118,6 +118,41 @@ describe('several versions', () => {
     ]);
   });
 
+  test('CRD-4: what only a webhook could convert is served in the stored version alone', async () => {
+    const group = 'hooked.example.com';
+    const versions = [versionOf('v1', open, { storage: true }), versionOf('v2', open)];
+    const clientConfig = { url: 'https://127.0.0.1:1/convert' };
+    const webhook = { conversionReviewVersions: ['v1'], clientConfig };
+    const conversion = { strategy: 'Webhook', webhook };
+    await establish(server, { group, plural: 'vans', kind: 'Van', versions, more: { conversion } });
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/vans`;
+    const van = { apiVersion: `${group}/v1`, kind: 'Van', metadata: { name: 'a' }, spec: { a: 1 } };
+    expect((await server.post(at('v1'), van)).status).toBe(201);
+    const failed = (version: string) =>
+      `conversion webhook for ${group}/${version}, Kind=Van failed: `;
+    for (const path of [`${at('v2')}/a`, at('v2'), `${at('v2')}?watch=1`]) {
+      const answer = await server.get(path);
+      expect(answer.status).toBe(500);
+      expect(answer.body.message).toContain(failed('v1'));
+    }
+    const other = { ...van, apiVersion: `${group}/v2`, metadata: { name: 'b' } };
+    expect((await server.post(at('v2'), other)).status).toBe(500);
+    await redefine(server, `vans.${group}`, (spec) => {
+      for (const version of spec.versions) version.storage = version.name === 'v2';
+    });
+    await eventually(async () => {
+      const { status, body } = await server.get(`${at('v2')}/a`);
+      return status === 500 && body.message.includes(failed('v1')) ? body : undefined;
+    }, 'v2 to be stored, and v1 not to be shown as such');
+    await redefine(server, `vans.${group}`, (spec) => {
+      for (const version of spec.versions) version.storage = version.name === 'v1';
+    });
+    await eventually(async () => {
+      const { body } = await server.get(`${at('v1')}/a`);
+      return body.spec?.a === 1 ? body : undefined;
+    }, 'the object to be what it was');
+  });
+
   test('CRD-4: a stored version cannot be taken away while status has it', async () => {
     const group = 'stuck.example.com';
     const versions = [versionOf('v1', open), versionOf('v2', open, { storage: true })];

@@ -43,7 +43,7 @@ export interface CustomVersionDef extends VersionDef {
 }
 
 export interface CustomResourceDef extends ResourceDef {
-  readonly custom: { readonly crdName: string };
+  readonly custom: NonNullable<ResourceDef['custom']>;
   readonly versions: readonly CustomVersionDef[];
 }
 
@@ -87,7 +87,10 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
       ...fieldLabelsOf(crd),
     },
     subresources: customSubresources(versions, { group, names, stored }),
-    custom: { crdName: crd.metadata.name ?? '' },
+    custom: {
+      crdName: crd.metadata.name ?? '',
+      conversion: crd.spec.conversion?.strategy === 'Webhook' ? 'Webhook' : 'None',
+    },
   };
 }
 

@@ -30,7 +30,11 @@ export interface ResourceDef {
   /** Set for kinds whose objects are made when they are asked for, and never stored. */
   readonly isComputed?: boolean;
   /** Absent for built-in kinds. */
-  readonly custom?: { readonly crdName: string };
+  readonly custom?: {
+    readonly crdName: string;
+    /** How its versions become one another: by their names alone, or by a webhook. */
+    readonly conversion: 'None' | 'Webhook';
+  };
   /** A whole, valid object for the contract test and `explain`, in the preferred version. */
   readonly example?: () => JsonObject;
 }

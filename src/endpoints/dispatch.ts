@@ -1,5 +1,6 @@
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import { methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
+import { requireConversion, servesStoredForm } from '../registry/object-codec.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Admitted, ApiCall } from './call.ts';
 import { negotiateOutput } from './negotiate.ts';
@@ -18,6 +19,9 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   checkShape(info, found.def);
   const run = verbEndpoint(info, found);
   if (run === undefined) throw methodNotAllowedOnPath();
+  if (!servesStoredForm(found.def, found.version)) {
+    requireConversion(found.def, found.def.storage.apiVersion);
+  }
   const output = negotiateOutput(exchange, info, context.encodings.of(found.def));
   const { warnings } = admitted;
   tellDeprecated(admitted, found.version, warnings);

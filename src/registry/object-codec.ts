@@ -1,6 +1,7 @@
 import { isObject, type JsonObject } from '../base/json.ts';
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
 import { encodeJson, encodeJsonBriefly, parseWrittenJson } from '../codec/json.ts';
+import { StatusError } from '../meta/status.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { StoredRecord } from '../storage/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
@@ -71,6 +72,17 @@ export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObje
   return converted;
 }
 
+/**
+ * Throws 500 where a kind's objects only become another version by a webhook: none is called, and to
+ * pass them off as what they are not would lose what they hold. `apiVersion` is what they have now.
+ */
+export function requireConversion(def: ResourceDef, apiVersion = ''): void {
+  if (def.custom?.conversion !== 'Webhook') return;
+  const why = 'conversion webhooks are not called by this server';
+  const message = `conversion webhook for ${apiVersion}, Kind=${def.kind} failed: ${why}`;
+  throw new StatusError({ code: 500, reason: '', message });
+}
+
 /** Converts a stored-version object in place to a served version; returns it. */
 export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
   const converted = version.fromStorage?.(object) ?? object;
@@ -93,6 +105,7 @@ function storedVersionOf(def: ResourceDef): VersionDef | undefined {
  */
 export function reshapeStored(def: ResourceDef, value: Buffer): Buffer {
   const object = parseWrittenJson(value) as ApiObject;
+  if (object.apiVersion !== def.storage.apiVersion) requireConversion(def, object.apiVersion);
   object.apiVersion = def.storage.apiVersion;
   object.kind = def.storage.kind;
   storedVersionOf(def)?.decode?.(object);
