@@ -132,7 +132,7 @@ describe('AUTHN-8: a user', () => {
           uid: { claim: 'uid' },
           extra: [
             { key: 'example.org/one', valueExpression: 'claims.one' },
-            { key: 'example.org/more', valueExpression: "[claims.one, '', 'two']" },
+            { key: 'example.org/more', valueExpression: "[claims.one, dyn(''), dyn('two')]" },
             { key: 'example.org/none', valueExpression: "''" },
             { key: 'example.org/null', valueExpression: 'claims.nothing' },
           ],

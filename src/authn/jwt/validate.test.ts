@@ -223,7 +223,7 @@ test.each<[Part[], string[]]>([
       `[0].expression: Invalid value: "user.a": compilation failed: ERROR: <input>:1:1: undeclared reference to 'user' (in container '')\n | user.a\n | ^`,
     ],
   ],
-  [[{ expression: '[claims.a, 1][5] == 1' }], []],
+  [[{ expression: '[claims.a, dyn(1)][5] == 1' }], []],
 ])('AUTHN-8: claim rules %j', async (rules, expected) => {
   expect(await single(claimRules(...rules))).toEqual(
     expected.map((one) => `claimValidationRules${one}`),
