@@ -5,7 +5,6 @@ import {
   existsSync,
   fstatSync,
   ftruncateSync,
-  mkdirSync,
   openSync,
   readdirSync,
   renameSync,
@@ -17,6 +16,7 @@ import { basename, dirname, extname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Clock } from '../base/clock.ts';
+import { makeDirectories } from '../base/make-directories.ts';
 import type { LineWriter } from './log-sink.ts';
 
 /** When a file is put away, and how long old ones stay; upstream's flags `--audit-log-max*`. */
@@ -45,7 +45,7 @@ export function openRotatingFile(options: {
   readonly onProblem: (error: unknown) => void;
 }): LineWriter {
   const { settings, clock, onProblem } = options;
-  mkdirSync(dirname(settings.path), { recursive: true, mode: 0o700 });
+  makeDirectories(dirname(settings.path), 0o700);
   let file = openFile(settings.path);
   let tidying = Promise.resolve();
   const tidy = (): void => {

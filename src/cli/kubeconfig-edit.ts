@@ -1,6 +1,5 @@
 import {
   closeSync,
-  mkdirSync,
   openSync,
   realpathSync,
   renameSync,
@@ -10,6 +9,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
+import { makeDirectories } from '../base/make-directories.ts';
 import { type Kubeconfig, loadKubeconfig, readKubeconfigFile } from '../client/kubeconfig.ts';
 import { toYaml } from '../client/yaml.ts';
 import { CliError } from './io.ts';
@@ -44,7 +44,7 @@ export async function changeFile(
   file: string,
   change: (document: JsonObject) => void,
 ): Promise<void> {
-  mkdirSync(path.dirname(file), { recursive: true });
+  makeDirectories(path.dirname(file));
   // A link stays one: what it points to is written.
   const target = statSync(file, { throwIfNoEntry: false }) ? realpathSync(file) : file;
   const lock = `${target}.lock`;

@@ -1,5 +1,6 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeDirectories } from '../base/make-directories.ts';
 
 /**
  * Writes a file that appears whole or not at all, with `mode` from its first moment: a private key
@@ -13,7 +14,7 @@ export function writeFileAtomically(options: {
   atStart?: 'kept' | 'remade';
 }): void {
   const { path, text, mode, atStart = 'kept' } = options;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeDirectories(dirname(path), 0o700);
   const temporary = `${path}.${process.pid}.tmp`;
   rmSync(temporary, { force: true });
   const file = openSync(temporary, 'wx', mode);

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeDirectories } from '../base/make-directories.ts';
 import { writeFileAtomically } from './certificates-files.ts';
 
 /**
  * Makes the data directory, readable by its owner alone. Throws the host's error when it cannot.
  */
 export function ensureDataDirectory(path: string): void {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  makeDirectories(path, 0o700);
 }
 
 /** Where the embedded store is, within the data directory. */

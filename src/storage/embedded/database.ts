@@ -1,14 +1,7 @@
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  statfsSync,
-  statSync,
-} from 'node:fs';
+import { chmodSync, closeSync, fsyncSync, openSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Database, open, type RootDatabase } from 'lmdb';
+import { makeDirectories } from '../../base/make-directories.ts';
 import { type Revision, StoreError } from '../contract.ts';
 import { snapshotPieceBytes } from '../revisions.ts';
 import {
@@ -311,7 +304,7 @@ const scratchKey = Buffer.alloc(8);
 
 /** Creates the data directory, readable by its owner only. */
 export function prepareDirectory(directory: string): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  makeDirectories(directory, 0o700);
   chmodSync(directory, 0o700);
 }
 

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
+import { makeDirectories } from '../../base/make-directories.ts';
 import { type Revision, type StoredRecord, StoreError } from '../contract.ts';
 import {
   type Change,
@@ -72,7 +73,7 @@ async function fillDatabase(
 async function putInPlace(places: { staging: string; directory: string }): Promise<void> {
   const { staging, directory } = places;
   const parent = dirname(directory);
-  await mkdir(parent, { recursive: true, mode: 0o700 });
+  makeDirectories(parent, 0o700);
   if (existsSync(directory)) {
     const message = `${directory} has been made meanwhile`;
     throw new StoreError({ code: 'unavailable', message });

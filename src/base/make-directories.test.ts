@@ -1,0 +1,39 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeDirectories } from './make-directories.ts';
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'make-directories-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const modeOf = (path: string) => statSync(path).mode & 0o777;
+
+test('makes what is missing, and leaves what is there as it is', () => {
+  mkdirSync(join(directory, 'there'), { mode: 0o750 });
+  makeDirectories(join(directory, 'there', 'a', 'b'), 0o700);
+  makeDirectories(join(directory, 'there', 'a', 'b'), 0o755);
+  const modes = ['there', 'there/a', 'there/a/b'].map((name) => modeOf(join(directory, name)));
+  expect(modes).toEqual([0o750, 0o700, 0o700]);
+});
+
+test('says what is in the way', () => {
+  const file = join(directory, 'file');
+  writeFileSync(file, '');
+  expect(() => makeDirectories(file)).toThrow(/^EEXIST/);
+  expect(() => makeDirectories(join(file, 'below'))).toThrow(/^ENOTDIR/);
+});
+
+/** In a process of its own: what it guards against is a call that never returns. */
+test.runIf(process.platform === 'linux')('gives up where nothing can be made', () => {
+  const program = `
+    const { mkdirSync } = require('node:fs');
+    try { mkdirSync('/proc/none'); } catch (error) { process.stdout.write(error.code); }
+  `;
+  expect(spawnSync(process.execPath, ['-e', program]).stdout.toString()).toBe('ENOENT');
+  expect(() => makeDirectories('/proc/none/data', 0o700)).toThrow(/^ENOENT.*\/proc\/none'/);
+});
