@@ -351,12 +351,16 @@ describe('DEL-4: namespaces', () => {
     ]);
     const conditions = await eventually(async () => {
       const { body } = await server.get(at);
-      const found = body.status.conditions as { type: string; status: string }[] | undefined;
+      type Condition = Record<'type' | 'status' | 'message', string>;
+      const found = body.status.conditions as Condition[] | undefined;
       const statusOf = (type: string) => found?.find((one) => one.type === type)?.status;
       return statusOf('NamespaceFinalizersRemaining') === 'True' && found;
     }, 'the conditions');
     const remaining = conditions.find(({ type }) => type === 'NamespaceContentRemaining');
-    expect(remaining?.status).toBe('True');
+    expect(remaining).toMatchObject({
+      status: 'True',
+      message: 'Some resources are remaining: configmaps. has 1 resource instances',
+    });
     expect((await server.get(`${at}/configmaps/free`)).status).toBe(404);
     await server.patch(`${at}/configmaps/held`, { metadata: { finalizers: null } }, 'merge');
     await isGone(at);

@@ -94,7 +94,8 @@ async function removeContent(options: Options, namespace: string): Promise<Remai
       failures.push(error instanceof Error ? error.message : String(error));
     }
     for (const entry of await listEntries(options.caches, { def, namespace })) {
-      const label = def.group === '' ? def.resource : `${def.resource}.${def.group}`;
+      // With the dot also where the group is empty: so upstream writes it.
+      const label = `${def.resource}.${def.group}`;
       resources.set(label, (resources.get(label) ?? 0) + 1);
       for (const finalizer of decodeEntry(entry).metadata.finalizers ?? []) {
         finalizers.set(finalizer, (finalizers.get(finalizer) ?? 0) + 1);
