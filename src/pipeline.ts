@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { AuditGate } from './audit/gate.ts';
+import { type AuditGate, isLongRunning } from './audit/gate.ts';
 import type { AuditTrail } from './audit/trail.ts';
 import type { Authenticate } from './authn/authentication.ts';
 import type { Impersonate } from './authn/impersonation.ts';
@@ -18,6 +18,7 @@ import {
 import type { UserInfo } from './meta/types.ts';
 import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';
+import { checkTimeout } from './request/query.ts';
 import type { RequestInfo } from './request/request-info.ts';
 
 /** The gates a request passes. */
@@ -54,6 +55,7 @@ export async function serve(
   };
   try {
     info = parseRequest(exchange.method, exchange.url);
+    if (!isLongRunning(info)) checkTimeout(info.query);
     user = await gates.authenticate(exchange);
     if (gates.audit !== undefined) {
       audit = await gates.audit.open({ exchange, info, user, auditId });

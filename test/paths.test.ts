@@ -135,6 +135,27 @@ describe('API-1: shapes of paths', () => {
     }
   });
 
+  test('API-1: a timeout that is no duration is 400, also for who is not known', async () => {
+    const prefix = 'invalid timeout specified in the request URL - time: ';
+    for (const [given, why] of [
+      ['abc', 'invalid duration "abc"'],
+      ['10', 'missing unit in duration "10"'],
+      ['1parsec', 'unknown unit "parsec" in duration "1parsec"'],
+    ]) {
+      for (const path of [maps, '/version', '/apis']) {
+        const unknown = server.get(`${path}?timeout=${given}`, { token: 'none' });
+        for (const answer of [await server.get(`${path}?timeout=${given}`), await unknown]) {
+          expect(answer.status).toBe(400);
+          expect(answer.body).toMatchObject({ reason: 'BadRequest', message: `${prefix}${why}` });
+        }
+      }
+    }
+    const taken = ['timeout=32s', 'timeout=0', 'timeout=', 'watch=true&timeoutSeconds=1&timeout=x'];
+    for (const query of taken) {
+      expect((await server.get(`${maps}?${query}`)).status).toBe(200);
+    }
+  });
+
   test('API-1: odd but legal names are 404 of that object', async () => {
     for (const name of ['%20', 'A', '%E2%82%AC', '__proto__', 'constructor', 'x'.repeat(400)]) {
       const answer = await server.get(`${maps}/${name}`);

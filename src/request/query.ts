@@ -1,3 +1,4 @@
+import { goDurationError, parseGoDuration } from '../engines/schema/go-duration.ts';
 import { badRequest } from '../meta/status.ts';
 
 /** Query parameters as upstream converts them: the first of several of one name counts. */
@@ -17,6 +18,14 @@ export function optionalBoolean(query: URLSearchParams, name: string): boolean |
 export function optionalText(query: URLSearchParams, name: string): string | undefined {
   const value = query.get(name);
   return value === null || value === '' ? undefined : value;
+}
+
+/** Throws 400 in upstream's words when `timeout`, the time a client gives, is no Go duration. */
+export function checkTimeout(query: URLSearchParams): void {
+  const given = query.get('timeout');
+  if (given === null || given === '' || parseGoDuration(given) !== undefined) return;
+  const why = goDurationError(given);
+  throw badRequest(`invalid timeout specified in the request URL - ${why}`);
 }
 
 const int64Max = 2n ** 63n - 1n;
