@@ -47,6 +47,8 @@ export interface EndpointContext {
     path: string,
     query: URLSearchParams,
   ) => MaybePromise<PlainAnswer> | undefined;
+  /** Those paths, as far as they can be listed. */
+  readonly plainPaths: () => readonly string[];
   /** The bytes of a backup of the store (STORE-5); throws where it cannot be had. */
   readonly backup: () => Promise<AsyncIterable<Buffer>>;
 }

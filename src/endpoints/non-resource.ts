@@ -8,6 +8,7 @@ import {
   coreVersions,
   groupDocument,
   groupList,
+  groupPaths,
   resourceList,
 } from '../views/discovery.ts';
 import { backupEndpoint, backupPath } from './backup.ts';
@@ -32,6 +33,7 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
   }
   if (await openApiEndpoint(admitted)) return;
   if (info.path === backupPath) return backupEndpoint(admitted);
+  if (info.path === '/') return sendIndex(admitted);
   const value = documentAt(admitted);
   if (value === undefined) throw noSuchPath();
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
@@ -47,6 +49,15 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
     return sendAggregated(admitted, { form: aggregated, document });
   }
   await sendDocument(admitted, value);
+}
+
+/** What there is, at `/`: the groups and versions, and the paths that are none of them (API-11). */
+function sendIndex({ context, exchange, info, baseHeaders }: Admitted): void {
+  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+  const named = [...context.plainPaths(), '/openapi/v2', '/openapi/v3', '/version'];
+  const paths = [...named, ...groupPaths(context.catalogue.snapshot())].sort();
+  const headers = { ...baseHeaders, 'content-type': 'application/json' };
+  exchange.send({ status: 200, headers, body: Buffer.from(JSON.stringify({ paths }, null, 2)) });
 }
 
 /** Answers with a discovery document in an encoding that the client takes. Throws 406. */

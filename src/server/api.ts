@@ -35,10 +35,11 @@ import { type DebugPage, debugAnswer } from './debug-pages.ts';
 import { defaultGates } from './feature-gates.ts';
 import { createFieldManager } from './field-manager.ts';
 import type { Health } from './health.ts';
+import { createIssuerDiscovery, issuerDiscoveryPaths } from './issuer-discovery.ts';
 import type { Metrics } from './metrics.ts';
 import { onlineBackup } from './online-backup.ts';
 import { compileRules } from './rule-engine.ts';
-import { createServiceAccountTokens } from './service-account-tokens.ts';
+import { accountSettings, createServiceAccountTokens } from './service-account-tokens.ts';
 import { versionDocument } from './version.ts';
 
 /** The parts that requests work with, wired; shared by endpoints, hooks and controllers. */
@@ -152,6 +153,12 @@ function createEndpoints(options: {
   readonly debugPages: readonly DebugPage[];
 }): EndpointContext {
   const { config, dialect, health, metrics, catalogue, authorization } = options;
+  const address = addressOf(config);
+  const discovery = createIssuerDiscovery({
+    issuer: accountSettings(config, dialect).issuer,
+    jwksUri: config.serviceAccounts?.jwksUri ?? `https://${address}${issuerDiscoveryPaths.keys}`,
+    keys: options.tokens.keys,
+  });
   return {
     registry: options.registry,
     catalogue,
@@ -167,7 +174,7 @@ function createEndpoints(options: {
       : 'ignored',
     metrics: countingWatches(metrics.requests(catalogue.snapshot), options.watches),
     encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
-    address: addressOf(config),
+    address,
     aggregation: options.aggregation.slot,
     version: versionDocument(config.emulatedMinor),
     reviews: authorization,
@@ -176,7 +183,9 @@ function createEndpoints(options: {
     plainPath: (path, query) =>
       metrics.answer(path) ??
       health.answer(path, query) ??
+      discovery.answer(path) ??
       debugAnswer(options.debugPages, { path, query }),
+    plainPaths: () => ['/metrics', ...health.paths(), ...discovery.paths],
     backup: onlineBackup(config, options.store),
     authorize: async (user, info, verb) => authorization.authorize(attributesOf(info, user, verb)),
   };

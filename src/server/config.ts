@@ -130,6 +130,8 @@ export interface ServerConfig {
     /** PEM files of keys that verify tokens, besides the signing key. */
     readonly keyFiles?: readonly string[];
     readonly signingKeyFile?: string;
+    /** Where the public keys are said to be; at this server's own address when absent. */
+    readonly jwksUri?: string;
     /** `off` accepts tokens of accounts that are gone. */
     readonly lookup?: 'required' | 'off';
   };

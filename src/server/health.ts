@@ -22,6 +22,8 @@ export interface Health {
   add(check: HealthCheck, options?: { boot: boolean }): void;
   /** On readyz alone (`shutdown`). */
   addReadyz(check: HealthCheck): void;
+  /** The paths there are. */
+  paths(): readonly string[];
   /** Undefined when `path` is no health path: the server's 404 follows. */
   answer(path: string, query: URLSearchParams): Promise<HealthAnswer> | undefined;
 }
@@ -50,6 +52,11 @@ export function createHealth(options: {
     addReadyz: (check) => {
       checks.readyz.push(check);
     },
+    paths: () =>
+      endpoints.flatMap((endpoint) => [
+        `/${endpoint}`,
+        ...checks[endpoint].map(({ name }) => `/${endpoint}/${name}`),
+      ]),
     answer(path, query) {
       const [, endpoint, ...rest] = path.split('/');
       if (!isEndpoint(endpoint)) return undefined;

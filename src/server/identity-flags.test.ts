@@ -20,11 +20,13 @@ describe('flags of identity', () => {
       '--service-account-issuer=https://a',
       '--service-account-issuer=https://b',
       '--api-audiences=x,y',
+      '--service-account-jwks-uri=https://keys/jwks',
       '--service-account-lookup=false',
       `--service-account-key-file=${key}`,
       `--service-account-signing-key-file=${key}`,
     );
     expect(config.serviceAccounts).toEqual({
+      jwksUri: 'https://keys/jwks',
       issuer: 'https://a',
       acceptedIssuers: ['https://a', 'https://b'],
       audiences: ['x', 'y'],
@@ -33,6 +35,9 @@ describe('flags of identity', () => {
       lookup: 'off',
     });
     expect(() => configOf('--service-account-key-file=/nowhere')).toThrow('"/nowhere" does not');
+    expect(() => configOf('--service-account-jwks-uri=http://keys')).toThrow(
+      'service-account-jwks-uri requires https scheme, parsed as: http://keys',
+    );
   });
 
   test('AUTHN-9: those of the authenticating proxy', () => {

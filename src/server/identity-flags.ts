@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { ServerConfig } from './config.ts';
 import { controllerNames, unknownController } from './controller-selection.ts';
 import { FlagError, type FlagTable, type FlagValues } from './flags.ts';
+import { isHttpsUrl } from './issuer-discovery.ts';
 
 /** Flags of accounts, bootstrap tokens and the authenticating proxy, part of `serverFlags`. */
 export const identityFlags = {
@@ -22,6 +23,12 @@ export const identityFlags = {
     type: 'list',
     default: '',
     help: 'Issuers of service account tokens: the first stands in new ones, all are accepted.',
+  },
+  'service-account-jwks-uri': {
+    group: 'Authentication',
+    type: 'string',
+    default: '',
+    help: 'Where the issuer’s description says that its public keys are: a URL of https. This server’s own address when empty.',
   },
   'service-account-lookup': {
     group: 'Authentication',
@@ -123,7 +130,12 @@ function accountsOf(values: Values): NonNullable<ServerConfig['serviceAccounts']
       throw new FlagError(`service account key file ${JSON.stringify(file)} does not exist`);
     }
   }
+  const jwksUri = values['service-account-jwks-uri'];
+  if (jwksUri !== '' && !isHttpsUrl(jwksUri)) {
+    throw new FlagError(`service-account-jwks-uri requires https scheme, parsed as: ${jwksUri}`);
+  }
   return {
+    ...(jwksUri === '' ? {} : { jwksUri }),
     ...(issuer === undefined ? {} : { issuer, acceptedIssuers: issuers }),
     ...(audiences.length > 0 ? { audiences } : {}),
     keyFiles,

@@ -26,7 +26,7 @@ function scene(change: Partial<ServerConfig> = {}) {
   const clock = new FakeClock();
   const config: ServerConfig = {
     dialect: 'svc',
-    listen: { host: '192.0.2.1', port: 0, tls: { certDir: 'unused' } },
+    listen: { host: '192.0.2.1', port: 0, tls: 'plaintext' },
     store: { type: 'memory' },
     compactionIntervalMs: 0,
     eventTtlMs: 0,

@@ -24,6 +24,8 @@ import type { ServerConfig } from './config.ts';
 export interface ServiceAccountTokens {
   readonly issuer: TokenIssuer;
   readonly authenticator: Authenticator;
+  /** What verifies them, the signing key's public half first. */
+  readonly keys: readonly TokenKey[];
 }
 
 /** Reads the keys, or makes one (ECDSA, `sa.key` beside the certificates) and keeps it. */
@@ -42,6 +44,7 @@ export function createServiceAccountTokens(options: {
   const objects = tokenObjects({ catalogue, caches });
   const legacyForm = { issuer: `${dialect.productName}/serviceaccount`, labelDomain };
   return {
+    keys,
     issuer: {
       issueLegacy: (request) => signLegacyToken(signing, request, legacyForm),
       async issue(request) {

@@ -35,6 +35,15 @@ export function groupList(snapshot: CatalogueSnapshot): JsonObject {
   };
 }
 
+/** The paths of discovery: the two roots, every group, every version. */
+export function groupPaths(snapshot: CatalogueSnapshot): string[] {
+  const below = snapshot.groups().flatMap((group) => {
+    const root = group === '' ? '/api' : `/apis/${group}`;
+    return [root, ...snapshot.groupVersions(group).map((version) => `${root}/${version}`)];
+  });
+  return [...below, '/apis'];
+}
+
 /** `/apis/<group>`; undefined when the group is not served. */
 export function groupDocument(snapshot: CatalogueSnapshot, group: string): JsonObject | undefined {
   if (group === '' || snapshot.groupVersions(group).length === 0) return undefined;
