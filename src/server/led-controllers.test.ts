@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { FakeClock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
@@ -21,12 +24,19 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
+/** For the key of account tokens. */
+function newDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-led-'));
+  closers.push(async () => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
 /** The controllers of a server on a memory store, which is ready, and who it tells of itself. */
 function scene(change: Partial<ServerConfig> = {}) {
   const clock = new FakeClock();
   const config: ServerConfig = {
     dialect: 'svc',
-    listen: { host: '192.0.2.1', port: 0, tls: 'plaintext' },
+    listen: { host: '192.0.2.1', port: 0, tls: { certDir: newDirectory() } },
     store: { type: 'memory' },
     compactionIntervalMs: 0,
     eventTtlMs: 0,
