@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import type { Loose } from './harness.ts';
+import { eventually, type Loose } from './harness.ts';
 
 /** The browser that is here, if one is. */
 export const chromium = ['chromium', 'chromium-browser', 'google-chrome'].find(
@@ -40,7 +41,7 @@ export async function openBrowser(url: string): Promise<BrowserPage> {
       `--user-data-dir=${profile}`,
       'about:blank',
     ],
-    { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] },
+    { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true },
   );
   const pipe = createPipe(child);
   const complaints: string[] = [];
@@ -75,9 +76,14 @@ export async function openBrowser(url: string): Promise<BrowserPage> {
       }
     },
     async close() {
-      child.kill('SIGKILL');
-      await new Promise((resolve) => child.on('close', resolve));
-      rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+      const closed = new Promise((resolve) => child.on('close', resolve));
+      // With all of its helpers, which write to the profile until the last.
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      await closed;
+      await eventually(async () => {
+        await rm(profile, { recursive: true, force: true }).catch(() => {});
+        return !existsSync(profile);
+      }, 'the profile to go');
     },
   };
 }
