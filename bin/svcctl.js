@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 const { enableCompileCache } = require('node:module');
+const { requireBuild } = require('./require-build.js');
 
 enableCompileCache?.();
-import('../dist/svcctl.js').then(({ main }) => main());
+import(requireBuild('svcctl.js')).then(({ main }) => main());

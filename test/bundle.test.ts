@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildPrograms, type Programs, run } from './program.ts';
@@ -21,6 +22,22 @@ test('kept code that V8 refuses does no harm', async () => {
   const { code, stdout, stderr } = await run(programs.wheelhouse, ['version']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain('Wheelhouse');
+});
+
+test('without what the build makes, both programs say so in one line', async () => {
+  const bare = mkdtempSync(join(tmpdir(), 'wheelhouse-bare-'));
+  try {
+    cpSync(dirname(programs.wheelhouse), join(bare, 'bin'), { recursive: true });
+    for (const name of ['wheelhouse', 'svcctl']) {
+      const { code, stderr } = await run(join(bare, 'bin', `${name}.js`), ['version']);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /^error: .*\/dist\/[a-z.]+ is not there: build it with `npm run build`\n$/,
+      );
+    }
+  } finally {
+    rmSync(bare, { recursive: true, force: true });
+  }
 });
 
 test('LMDB’s JavaScript is in the bundle, which finds the rest by itself', () => {
