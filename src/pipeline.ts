@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type AuditGate, isLongRunning } from './audit/gate.ts';
+import type { AuditGate } from './audit/gate.ts';
 import type { AuditTrail } from './audit/trail.ts';
 import type { Authenticate } from './authn/authentication.ts';
 import type { Impersonate } from './authn/impersonation.ts';
@@ -15,6 +15,7 @@ import {
   type FlowControl,
   Overloaded,
 } from './flowcontrol/contract.ts';
+import { isLongRunning } from './meta/long-running.ts';
 import type { UserInfo } from './meta/types.ts';
 import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';

@@ -1,10 +1,10 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { isLongRunning } from '../audit/gate.ts';
 import type { Timer } from '../base/clock.ts';
 import type { BodyStream, ResponseStream } from '../base/exchange.ts';
 import { goNetworkError } from '../client/network-wording.ts';
 import type { Admitted } from '../endpoints/call.ts';
+import { isLongRunning } from '../meta/long-running.ts';
 import { StatusError } from '../meta/status.ts';
 import { joinConnections } from './join-connections.ts';
 import { answerText } from './plain-answer.ts';

@@ -1,6 +1,7 @@
 import { auditNotesOf } from '../authn/audit-notes.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import { isLongRunning } from '../meta/long-running.ts';
 import { StatusError } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { AuditDecision, AuditedRequest, DecideAudit } from './policy.ts';
@@ -62,8 +63,6 @@ export function createAuditGate(options: TrailHost & { readonly decide: DecideAu
   };
 }
 
-const longSubresources = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
-const longVerbs = new Set(['watch', 'proxy']);
 const userAgentMax = 1024;
 
 function startOf(
@@ -84,14 +83,6 @@ function startOf(
     objectRef: info.isResourceRequest ? referenceTo(info) : undefined,
     isLongRunning: isLongRunning(info),
   };
-}
-
-/** Whether a request may take as long as it likes: its answer is a stream. */
-export function isLongRunning(
-  info: Pick<AuditedRequest, 'isResourceRequest' | 'verb' | 'subresource'>,
-): boolean {
-  if (!info.isResourceRequest) return false;
-  return longVerbs.has(info.verb) || longSubresources.has(info.subresource);
 }
 
 /** Members that are empty are left out. */

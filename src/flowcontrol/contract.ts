@@ -81,16 +81,6 @@ export class Overloaded extends StatusError {
   }
 }
 
-const longSubresources = new Set(['attach', 'exec', 'proxy', 'log', 'portforward']);
-
-/** Requests that last as long as their client likes, other than watches: they are not counted. */
-export function isLongRunning(info: FlowInfo): boolean {
-  if (info.isResourceRequest) {
-    return info.subresource !== '' && longSubresources.has(info.subresource);
-  }
-  return info.path.startsWith('/debug/pprof/');
-}
-
 /** As upstream: what is neither of these may write. */
 export function isReadOnly(verb: string): boolean {
   return verb === 'get' || verb === 'list' || verb === 'watch';

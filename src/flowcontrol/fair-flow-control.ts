@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { parseGoDuration } from '../engines/schema/go-duration.ts';
+import { isLongRunning } from '../meta/long-running.ts';
 import { Classifier } from './classifier.ts';
 import {
   type ByKind,
@@ -8,7 +9,6 @@ import {
   type FlowInfo,
   type FlowRequest,
   freePlace,
-  isLongRunning,
   isReadOnly,
   Overloaded,
   type Place,
@@ -82,7 +82,8 @@ export class FairFlowControl implements FlowControl {
 
   enter(request: FlowRequest): MaybePromise<Place> {
     const { info, user } = request;
-    if (isLongRunning(info)) return freePlace;
+    // A watch is counted until it stands.
+    if (isLongRunning(info) && info.verb !== 'watch') return freePlace;
     const { level, flow } = this.#classifier.classify(user, info);
     const work = this.#estimate(info, flow.series, level.seatsMax);
     const seat = new Seat(request, flow, level.set, work);

@@ -1,4 +1,5 @@
-import { type FlowControl, freePlace, isLongRunning, isReadOnly, Overloaded } from './contract.ts';
+import { isLongRunning } from '../meta/long-running.ts';
+import { type FlowControl, freePlace, isReadOnly, Overloaded } from './contract.ts';
 
 /**
  * Bounds requests in flight, reads and writes apart (`--max-requests-inflight`,
@@ -11,7 +12,7 @@ export function limitInFlight(limits: { readOnlyMax: number; mutatingMax: number
     inFlight,
     inQueue: { readOnly: 0, mutating: 0 },
     enter({ info, user }) {
-      if (info.verb === 'watch' || isLongRunning(info)) return freePlace;
+      if (isLongRunning(info)) return freePlace;
       const lane = isReadOnly(info.verb) ? 'readOnly' : 'mutating';
       const max = lane === 'readOnly' ? limits.readOnlyMax : limits.mutatingMax;
       if (max > 0 && inFlight[lane] >= max) {
