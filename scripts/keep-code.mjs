@@ -1,6 +1,6 @@
-// Starts the bundled server once, asks it whether it is ready, and keeps the machine code V8 has made
-// of it beside the bundle, so that every later start reads it instead of compiling. Argument: the
-// bundle.
+// Starts the bundled server once, asks it what clients ask first, and keeps the machine code V8 has
+// made of it beside the bundle, so that every later server reads it instead of compiling. Argument:
+// the bundle.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:http2';
 import { get } from 'node:https';
