@@ -88,7 +88,8 @@ async function convert(args: readonly string[]): Promise<number> {
 }
 
 async function start(options: ServerOptions, logger: Logger): Promise<RunningServer> {
-  const { dataDir, adminKubeconfig, config } = options;
+  const { dataDir, adminKubeconfig, config, files } = options;
+  if (files.length > 0) (await import('./server/flag-files.ts')).checkFiles(files);
   if (config.store.type === 'etcd') refuseIdleStore(dataDir);
   if (config.store.type === 'embedded') refuseBrokenRestore(dataDir);
   ensureDataDirectory(dataDir);

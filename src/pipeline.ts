@@ -1,26 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import type { AuditGate } from './audit/gate.ts';
-import type { AuditTrail } from './audit/trail.ts';
 import type { Authenticate } from './authn/authentication.ts';
 import type { Impersonate } from './authn/impersonation.ts';
 import type { Authorization } from './authz/authorization.ts';
 import type { Exchange } from './base/exchange.ts';
 import type { EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
-import { answerFailure } from './endpoints/failure.ts';
-import { logRequest, requestLogLevel } from './endpoints/request-log.ts';
-import {
-  addFlowHeaders,
-  type FlowClass,
-  type FlowControl,
-  Overloaded,
-} from './flowcontrol/contract.ts';
-import { isLongRunning } from './meta/long-running.ts';
-import type { UserInfo } from './meta/types.ts';
+import { Flight } from './endpoints/flight.ts';
+import type { FlowControl } from './flowcontrol/contract.ts';
 import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';
-import { checkTimeout } from './request/query.ts';
-import type { RequestInfo } from './request/request-info.ts';
 
 /** The gates a request passes. */
 export interface Gates {
@@ -35,69 +23,57 @@ export interface Gates {
 /**
  * The path of one request, read downward: what it asks for, who asks, its audit record, as whom,
  * whether there is room, whether they may, then the endpoint. Each step gives what the next demands,
- * so none can be left out. Every failure, whatever threw it, becomes one Status answer.
+ * so none can be left out. Every failure, whatever threw it, becomes one Status answer, and so does
+ * its time being up. Nothing is waited for that is there already: each wait costs more than most steps.
  */
 export async function serve(
   exchange: Exchange,
   gates: Gates,
   context: EndpointContext,
 ): Promise<void> {
-  const { logger } = context;
-  const startMs = context.clock.monotonic();
-  let user: UserInfo | undefined;
-  let info: RequestInfo | undefined;
-  let audit: AuditTrail | undefined;
-  let flow: FlowClass | undefined;
-  const auditId = auditIdOf(exchange);
-  const warnings: string[] = [];
-  const baseHeaders: Record<string, string> = {
-    'audit-id': auditId,
-    'cache-control': 'no-cache, private',
-  };
+  const flight = new Flight({ exchange, context, audit: gates.audit });
+  const { auditId, baseHeaders, warnings } = flight;
   try {
-    info = parseRequest(exchange.method, exchange.url);
-    if (!isLongRunning(info)) checkTimeout(info.query);
-    user = await gates.authenticate(exchange);
+    const info = parseRequest(exchange.method, exchange.url);
+    flight.begin(info);
+    const known = gates.authenticate(exchange);
+    const requester = known instanceof Promise ? await known : known;
+    flight.goOn();
+    flight.user = requester;
     if (gates.audit !== undefined) {
-      audit = await gates.audit.open({ exchange, info, user, auditId });
+      flight.audit = await gates.audit.open({ exchange, info, user: requester, auditId });
     }
-    const requester = user;
-    user = await gates.impersonate(exchange, requester);
+    const { audit } = flight;
+    const acting = gates.impersonate(exchange, requester);
+    const user = acting instanceof Promise ? await acting : acting;
+    flight.user = user;
     if (user !== requester) audit?.actsAs(user);
     const entered = gates.flowControl.enter({ info, user, exchange });
     const place = entered instanceof Promise ? await entered : entered;
     try {
-      flow = place.flowClass;
-      if (flow !== undefined) addFlowHeaders(baseHeaders, flow);
+      flight.enter(place.flowClass);
       const heard = audit === undefined ? undefined : audit.judged.bind(audit);
-      const permit = await gates.authorization.authorize(attributesOf(info, user), heard);
-      await dispatch({ context, exchange, info, user, permit, baseHeaders, audit, warnings });
+      const asked = attributesOf(info, user, exchange);
+      const judged = gates.authorization.authorize(asked, heard);
+      const permit = judged instanceof Promise ? await judged : judged;
+      flight.goOn();
+      await dispatch({
+        context,
+        exchange,
+        info,
+        user,
+        permit,
+        baseHeaders,
+        audit,
+        warnings,
+        deadline: flight,
+      });
     } finally {
       place.leave();
     }
   } catch (error) {
-    if (error instanceof Overloaded && error.flowClass !== undefined) {
-      flow = error.flowClass;
-      addFlowHeaders(baseHeaders, flow);
-    }
-    const failed = { context, exchange, baseHeaders, error, audit, warnings };
-    const told = await answerFailure(failed);
-    if (gates.audit !== undefined && info !== undefined && user === undefined) {
-      await gates.audit.refused({ exchange, info, auditId, error: told });
-    }
+    await flight.failed(error);
   }
-  if (audit !== undefined) await audit.over(exchange.answeredStatus);
-  if (info !== undefined) {
-    const endMs = context.clock.monotonic();
-    context.metrics.finished({ exchange, info, startMs, endMs });
-  }
-  if (logger.verbosity >= requestLogLevel) {
-    logRequest({ context, exchange, user, flow, auditId, startMs });
-  }
-}
-
-/** A client may name its request; anything but a short plain name is replaced (OPS-4). */
-function auditIdOf(exchange: Exchange): string {
-  const given = exchange.header('audit-id');
-  return given !== undefined && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
+  const ending = flight.end();
+  if (ending !== undefined) await ending;
 }

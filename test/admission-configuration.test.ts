@@ -78,9 +78,9 @@ describe('EventRateLimit', () => {
   const enabled = ['EventRateLimit'];
   const events = '/api/v1/namespaces/default/events';
   const limit = (type: string, burst: number) => ({ type, qps: 1, burst, cacheSize: 50 });
-  /** Time that stands still but when a test moves it. */
+  /** Time that stands still but when a test moves it; whole, so that a second later is a second. */
   const stopped = () => {
-    let nowMs = systemClock.monotonic();
+    let nowMs = Math.floor(systemClock.monotonic());
     const clock = { ...systemClock, monotonic: () => nowMs };
     return { clock, wait: (ms: number) => (nowMs += ms) };
   };

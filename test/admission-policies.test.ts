@@ -71,7 +71,6 @@ describe('ADM-3: validations', () => {
   });
 
   test.each<[string, number]>([
-    ['Unauthorized', 401],
     ['Forbidden', 403],
     ['RequestEntityTooLarge', 413],
     ['Invalid', 422],
@@ -103,6 +102,8 @@ describe('ADM-3: validations', () => {
     ['namespaceObject', 'namespaceObject.metadata.name == request.namespace'],
     ['labels', 'namespaceObject.metadata.labels["svc.io/metadata.name"] == request.namespace'],
     ['the phase', 'namespaceObject.status.phase == "Active"'],
+    ['times as texts', 'type(namespaceObject.metadata.creationTimestamp) == string'],
+    ['times', 'timestamp(namespaceObject.metadata.creationTimestamp).getFullYear() > 2000'],
     ['no params', 'has(object.data)'],
     [
       'authorizer',
@@ -256,6 +257,39 @@ describe('ADM-3: what a policy is about', () => {
     await kit.clear();
     await kit.bound({ ...broken, failurePolicy: 'Ignore' });
     expect((await create('c')).status).toBe(201);
+  });
+
+  test('ADM-3: matchConditions see no namespace, and the resource that was asked for', async () => {
+    const matchConditions = [
+      { name: 'alone', expression: 'namespaceObject == null' },
+      { name: 'asked', expression: 'request.resource == request.requestResource' },
+    ];
+    await kit.bound({ matchConditions, validations: [{ expression: 'false' }] });
+    expect((await create()).status).toBe(422);
+  });
+
+  test('ADM-3: who asks who somebody is, or what they may do, is no policy’s affair', async () => {
+    const everything = {
+      operations: ['*'],
+      apiGroups: ['authentication.svc.io', 'authorization.svc.io'],
+      apiVersions: ['*'],
+      resources: ['*'],
+    };
+    const all = { resourceRules: [everything], namespaceSelector: {} };
+    await kit.bound({ validations: never }, {}, all);
+    const spec = { nonResourceAttributes: { path: '/', verb: 'get' } };
+    const asked: [string, string, JsonObject][] = [
+      ['authentication', 'TokenReview', { token: 'x' }],
+      ['authentication', 'SelfSubjectReview', {}],
+      ['authorization', 'SubjectAccessReview', { ...spec, user: 'a' }],
+      ['authorization', 'SelfSubjectAccessReview', spec],
+      ['authorization', 'SelfSubjectRulesReview', { namespace: 'default' }],
+    ];
+    for (const [stem, kind, given] of asked) {
+      const apiVersion = `${stem}.svc.io/v1`;
+      const path = `/apis/${apiVersion}/${kind.toLowerCase()}s`;
+      expect((await server.post(path, { apiVersion, kind, spec: given })).status).toBe(201);
+    }
   });
 
   test('ADM-3: policies and webhook configurations are no policy’s affair', async () => {
@@ -453,6 +487,23 @@ describe('ADM-3: actions', () => {
     await kit.clear();
     await kit.bound({ auditAnnotations, failurePolicy: 'Ignore' });
     expect((await create('a')).status).toBe(201);
+  });
+
+  test('ADM-3: annotations and messages are worked out without the authorizer', async () => {
+    const may = 'authorizer.path("/").check("get").allowed()';
+    const variables = [{ name: 'may', expression: may }];
+    const valueExpression = 'variables.may ? "yes" : "no"';
+    await kit.bound({ variables, auditAnnotations: [{ key: 'may', valueExpression }] });
+    expect((await create()).body.message).toContain(
+      `expression '${valueExpression}' resulted in error: composited variable "may" fails to ` +
+        'evaluate: no such attribute(s): authorizer',
+    );
+    await kit.clear();
+    const validations = [
+      { expression: '!variables.may', message: 'plain', messageExpression: valueExpression },
+    ];
+    await kit.bound({ variables, validations });
+    expect((await create()).body.message).toMatch(/denied request: plain$/);
   });
 
   test('ADM-3: checks are counted under upstream’s names', async () => {

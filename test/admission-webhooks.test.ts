@@ -228,6 +228,23 @@ describe('ADM-2: what a webhook is asked', () => {
     });
   });
 
+  test('ADM-2: what a path does not name has the name of its object', async () => {
+    const rules = [
+      { operations: ['CREATE'], apiGroups: [''], apiVersions: ['v1'], resources: ['bindings'] },
+    ];
+    await hooked('validating', { path: '/v', rules });
+    service.answer('/v', () => ({ allowed: false }));
+    const refused = await server.post(`/api/v1/namespaces/${namespace}/bindings`, {
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata: { name: 'p' },
+      target: { kind: 'Node', name: 'n' },
+    });
+    expect(refused.status).toBe(400);
+    expect(requestAt('/v', 0)).toMatchObject({ name: 'p', kind: { kind: 'Binding' } });
+    expect(requestAt('/v', 0)).not.toHaveProperty('subResource');
+  });
+
   test('ADM-2: the stream of a denied CONNECT is refused before anything else', async () => {
     const streams = {
       operations: ['CONNECT'],

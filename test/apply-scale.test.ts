@@ -118,6 +118,26 @@ describe('of a workload', () => {
     expect(again.text).toBe(forced.text);
   });
 
+  test('SSA-10: a Scale has the name and namespace of the path', async () => {
+    const name = fresh();
+    const { text } = await server.post(deployments, deployment(name, 2));
+    const path = `${deployments}/${name}/scale`;
+    const misnamed = `the name of the object (other) does not match the name on the URL (${name})`;
+    const put = await server.put(path, scaleBody('other', 3));
+    expect([put.status, put.body.message]).toEqual([400, misnamed]);
+    const patched = await server.patch(path, { metadata: { name: 'other' } }, 'merge');
+    expect([patched.status, patched.body.message]).toEqual([400, misnamed]);
+    const nameless = await server.put(path, { ...scaleBody(name, 3), metadata: {} });
+    expect([nameless.status, nameless.body.message]).toEqual([
+      400,
+      `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
+    ]);
+    const away = await server.patch(path, { metadata: { namespace: 'elsewhere' } }, 'merge');
+    expect(away.status).toBe(400);
+    expect(away.body.message).toMatch(/^the namespace of the provided object does not match/);
+    expect((await server.get(`${deployments}/${name}`)).text).toBe(text);
+  });
+
   test('SSA-10: a Scale must be valid, current and of the object', async () => {
     const name = fresh();
     const { body } = await server.post(deployments, deployment(name, 2));
@@ -132,7 +152,21 @@ describe('of a workload', () => {
     expect((await server.put(path, stale)).status).toBe(409);
     const other = scaleBody(name, 3) as Loose;
     other.metadata.uid = 'other';
-    expect((await server.put(path, other)).status).toBe(409);
+    const uid = body.metadata.uid;
+    const put = await server.put(path, other);
+    expect([put.status, put.body.message]).toEqual([
+      409,
+      `Operation cannot be fulfilled on deployments.apps "${name}": StorageError: invalid object, ` +
+        `Code: 4, Key: /registry/deployments/${namespace}/${name}, ResourceVersion: 0, ` +
+        'AdditionalErrorMsg: Precondition failed: UID in precondition: other, ' +
+        `UID in object meta: ${uid}`,
+    ]);
+    const patched = await server.patch(path, { metadata: { uid: 'other' } }, 'merge');
+    expect([patched.status, patched.body.message]).toEqual([
+      409,
+      `Operation cannot be fulfilled on deployments/scale.apps "${name}": Precondition failed: ` +
+        `UID in precondition: other, UID in object meta: ${uid}`,
+    ]);
     const wrong = await server.put(path, deployment(name, 3));
     expect(wrong.status).toBe(400);
     const text = await server.put(path, { ...scaleBody(name, 3), spec: { replicas: 'many' } });
@@ -175,6 +209,26 @@ describe('of a custom kind', () => {
     const kind = await defineThing(server, [{ properties, subresources: { scale } }]);
     const path = `${kind.path(namespace)}/one`;
     await apply(server, path, kind.body('one', { spec: { x: 1 } }));
+    const unset = await server.patch(
+      `${path}/scale`,
+      { metadata: { labels: { a: 'b' } } },
+      'merge',
+    );
+    expect([unset.status, unset.body.message]).toEqual([
+      400,
+      'the spec replicas field ".spec.size.count" cannot be empty',
+    ]);
+    const negative = await server.put(`${path}/scale`, scaleBody('one', -1));
+    expect([negative.status, negative.body.details.causes]).toEqual([
+      422,
+      [
+        {
+          reason: 'FieldValueInvalid',
+          message: 'Invalid value: -1: should be a non-negative integer',
+          field: '.spec.size.count',
+        },
+      ],
+    ]);
     const put = await server.put(`${path}/scale`, scaleBody('one', 7));
     expect(put.status).toBe(200);
     expect((await server.get(path)).body.spec).toEqual({ x: 1, size: { count: 7 } });

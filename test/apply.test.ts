@@ -27,6 +27,19 @@ describe('the request', () => {
     expect(changed.body.metadata.uid).toBe(created.body.metadata.uid);
   });
 
+  test('SSA-1: nothing is created for a body that names a uid', async () => {
+    const name = freshName();
+    const uid = '88e00824-7f0e-11e8-94a1-c8d3ffb15800';
+    const path = `${maps}/${name}`;
+    const refused = await apply(server, path, configMap(name, { metadata: { name, uid } }));
+    expect(refused.status).toBe(409);
+    expect(refused.body.message).toBe(
+      `Operation cannot be fulfilled on configmaps "${name}": uid mismatch: the provided object ` +
+        `specified uid ${uid}, and no existing object was found`,
+    );
+    expect((await server.get(path)).status).toBe(404);
+  });
+
   test('SSA-1: the body may be YAML', async () => {
     const name = freshName();
     const yaml = `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\ndata:\n  a: "1"\n`;

@@ -1,8 +1,12 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import http2 from 'node:http2';
 import https from 'node:https';
+import { connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Duplex } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../src/base/clock.ts';
 import { ensureCa, issueClientCertificate } from '../src/server/certificates.ts';
@@ -203,7 +207,10 @@ describe('client certificates', () => {
       IssuedCertificate,
       IssuedCertificate,
     ];
-    const bundle = temporaryFile('ca.crt', `${first.certificatePem}\n${second.certificatePem}`);
+    const life = { notBefore: systemClock.now() - dayMs, notAfter: systemClock.now() + dayMs };
+    const named = issueCertificate({ commonName: 'authority of clients', usage: 'ca', ...life });
+    const pems = [first, second, named].map(({ certificatePem }) => certificatePem);
+    const bundle = temporaryFile('ca.crt', pems.join('\n'));
     const tokens = temporaryFile('tokens.csv', 'jane-token,jane,u\n');
     server = await startTestServer({
       authentication: { clientCaFile: bundle.path, tokenFile: tokens.path },
@@ -255,6 +262,26 @@ describe('client certificates', () => {
       const master = issue(ca, 'root', ['dev', 'system:masters']);
       expect((await get(probe, { certificate: master })).status).toBe(200);
     }
+  });
+
+  test('AUTHN-2: clients are told which authorities count', async () => {
+    const port = Number(new URL(server.url).port);
+    const tcp = connectTcp(port, '127.0.0.1');
+    const heard: Buffer[] = [];
+    const wire = new Duplex({
+      read: () => {},
+      write: (chunk: Buffer, _, done) => tcp.write(chunk, () => done()),
+    });
+    tcp.on('data', (chunk: Buffer) => {
+      heard.push(chunk);
+      wire.push(chunk);
+    });
+    // Before TLS 1.3 the request for a certificate goes in the clear.
+    const client = connectTls({ socket: wire, rejectUnauthorized: false, maxVersion: 'TLSv1.2' });
+    await once(client, 'secureConnect');
+    client.destroy();
+    tcp.destroy();
+    expect(Buffer.concat(heard).includes('authority of clients')).toBe(true);
   });
 
   test('AUTHN-2: over HTTP/2 it counts for every request of the connection', async () => {

@@ -110,6 +110,7 @@ describe('wording', () => {
   ])('AUTHZ-1: %s %s', async (method, path, message) => {
     const answer = await server.request(method, path, { ...as('nobody'), body: undefined });
     expect(answer.status).toBe(403);
+    expect(answer.headers['x-content-type-options']).toBe('nosniff');
     if (method === 'HEAD') return;
     expect(answer.body).toMatchObject({
       kind: 'Status',

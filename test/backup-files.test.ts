@@ -240,7 +240,7 @@ describe('a full disk', () => {
 });
 
 test('STORE-5: a reader that stops is cut off, and the server goes on', async () => {
-  const slow = await bench.serve('slow', { limits: { requestTimeoutMs: 300 } });
+  const slow = await bench.serve('slow', { limits: { requestTimeoutMs: 2000 } });
   const data = { filling: 'x'.repeat(1_000_000) };
   for (let i = 0; i < 12; i++) {
     await mustCreate(slow, `${core}/configmaps`, configMap(`c${i}`, { data }));

@@ -1,7 +1,11 @@
+import 'reflect-metadata';
+import { webcrypto } from 'node:crypto';
+import * as x509 from '@peculiar/x509';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { dialectOf } from '../src/dialect.ts';
 import { certificateSigningRequest } from '../src/kinds/certificates/certificate-signing-request.ts';
 import { type Loose, startTestServer, type TestServer } from './harness.ts';
+import { issue } from './issued-certificate.ts';
 
 const collection = '/apis/certificates.svc.io/v1/certificatesigningrequests';
 const sample = (name: string, spec: object = {}): Loose => {
@@ -53,6 +57,8 @@ test('API-1: approval decides, status brings the certificate, neither does the o
       field: 'status.conditions',
     },
   ]);
+  const issuedTo = await issue({ subject: 'CN=issued' });
+  const certificate = btoa(`${issuedTo.certificate.toString('pem')}\n`);
   const status = { conditions: [approved], certificate: 'aWdub3JlZA==' };
   const decided = await server.put(`${path}/approval`, { ...made.body, status });
   expect(decided.status, decided.text).toBe(200);
@@ -60,13 +66,9 @@ test('API-1: approval decides, status brings the certificate, neither does the o
   const [condition] = decided.body.status.conditions;
   expect(condition).toMatchObject(approved);
   expect(condition.lastTransitionTime).toMatch(/Z$/);
-  const issued = await server.patch(
-    `${path}/status`,
-    { status: { certificate: 'aXNzdWVk' } },
-    'merge',
-  );
+  const issued = await server.patch(`${path}/status`, { status: { certificate } }, 'merge');
   expect(issued.status, issued.text).toBe(200);
-  expect(issued.body.status).toEqual({ conditions: [condition], certificate: 'aXNzdWVk' });
+  expect(issued.body.status).toEqual({ conditions: [condition], certificate });
   const undone = await server.patch(`${path}/approval`, { status: { conditions: [] } }, 'merge');
   expect(undone.status).toBe(422);
 });
@@ -80,7 +82,7 @@ test('API-1: what is no signed request, or asks for no known use, is refused', a
     [
       { request: base64(pem.replace('ZXhhbXBs', 'ZXhhbXBt')) },
       'spec.request',
-      /signature verification failure/,
+      /ECDSA verification failure$/,
     ],
     [{ usages: [] }, 'spec.usages', /^Required value$/],
     [{ usages: ['juggling'] }, 'spec.usages[0]', /^Unsupported value: "juggling"/],
@@ -94,4 +96,31 @@ test('API-1: what is no signed request, or asks for no known use, is refused', a
     expect(answer.body.details.causes[0].field).toBe(field);
     expect(answer.body.details.causes[0].message).toMatch(message);
   }
+});
+
+/** A request signed with RSA, in base64 as a body has it. */
+async function rsaRequest(algorithm: { readonly name: string; readonly hash: string }) {
+  const rsa = { ...algorithm, modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]) };
+  const keys = await webcrypto.subtle.generateKey(rsa, true, ['sign', 'verify']);
+  const pss = algorithm.name === 'RSA-PSS' ? { saltLength: 32 } : {};
+  const request = await x509.Pkcs10CertificateRequestGenerator.create(
+    {
+      name: 'CN=rsa',
+      keys: keys as webcrypto.CryptoKeyPair,
+      signingAlgorithm: { ...algorithm, ...pss },
+    },
+    webcrypto as never,
+  );
+  return Buffer.from(request.toString('pem')).toString('base64');
+}
+
+test.each([
+  { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-1' },
+  { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' },
+  { name: 'RSA-PSS', hash: 'SHA-256' },
+])('API-1: a request may be signed by $name with $hash', async (algorithm) => {
+  const request = await rsaRequest(algorithm);
+  const name = `${algorithm.name}-${algorithm.hash}`.toLowerCase().replaceAll('_', '-');
+  const made = await server.post(collection, sample(name, { request }));
+  expect(made.status, made.text).toBe(201);
 });

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import http2 from 'node:http2';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -8,6 +9,7 @@ import {
   startTestServer,
   type TestServer,
 } from './harness.ts';
+import { sample } from './metric-samples.ts';
 
 let server: TestServer;
 let namespace: string;
@@ -134,4 +136,26 @@ test('CODEC-7: nothing is compressed when the feature is off', async () => {
   } finally {
     await plain.stop();
   }
+});
+
+test('CODEC-7: a compressed answer that nobody reads ends with the time of its request', async () => {
+  namespace = await freshNamespace(server);
+  const noise = randomBytes(600 * 1024).toString('base64');
+  expect((await server.post(path(), configMap('noise', { data: { noise } }))).status).toBe(201);
+  const session = http2.connect(server.url, { rejectUnauthorized: false });
+  const stream = session.request({
+    ':path': `${path()}/noise?timeout=300ms`,
+    authorization: `Bearer ${adminToken}`,
+    'accept-encoding': 'gzip',
+  });
+  stream.pause();
+  const code = await new Promise((resolve) => {
+    stream.on('error', () => {});
+    stream.on('close', () => resolve(stream.rstCode));
+  });
+  expect(code).not.toBe(http2.constants.NGHTTP2_NO_ERROR);
+  session.destroy();
+  const { text } = await server.get('/metrics');
+  const labels = { verb: 'GET', resource: 'configmaps', version: 'v1', scope: 'resource' };
+  expect(sample(text, 'apiserver_request_aborts_total', labels)).toBe(1);
 });

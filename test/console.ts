@@ -1,6 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { FakeClock } from '../src/base/clock.ts';
 import type { JsonObject, JsonValue } from '../src/base/json.ts';
 import { type Api, createApi } from '../src/console/browser/model/api.ts';
@@ -26,13 +28,36 @@ export async function buildConsole(): Promise<BuiltConsole> {
 }
 
 /**
- * node's own `fetch`, which is as good as a browser's, trusting the tests' servers. It has no other
- * way to be told so than the environment, of this process alone.
+ * As a browser's `fetch` whose user trusts the tests' servers: node's own can be told so by the
+ * environment of the whole process alone, in which other tests refuse to trust.
  */
-export const trustingFetch: Fetch = (url, request) => {
-  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
-  return fetch(url, request);
-};
+export const trustingFetch: Fetch = (url, { method, headers, body, signal }) =>
+  new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
+    const asked = https.request(
+      url,
+      {
+        method,
+        headers: { ...headers, ...length },
+        agent: trusting,
+        ...(signal === undefined ? {} : { signal }),
+      },
+      (answer) => {
+        const { statusCode: status } = answer;
+        const told = Object.entries(answer.headers).map(
+          ([name, value]) => [name, String(value)] as const,
+        );
+        const isEmpty = status === 204 || status === 304;
+        const bytes = isEmpty ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>);
+        resolve(new Response(bytes, { status: status ?? 500, headers: Object.fromEntries(told) }));
+      },
+    );
+    asked.on('error', (cause) =>
+      reject(signal?.aborted === true ? signal.reason : new TypeError('fetch failed', { cause })),
+    );
+    asked.end(body);
+  });
+const trusting = new https.Agent({ rejectUnauthorized: false, keepAlive: true });
 
 /** Reads YAML as the console does. */
 export async function parseYaml(text: string): Promise<JsonValue | undefined> {

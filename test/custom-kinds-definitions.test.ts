@@ -42,7 +42,7 @@ describe('establishing', () => {
     expect(created.status).toBe(201);
     expect(created.body.status).toEqual({
       acceptedNames: { kind: '', plural: '' },
-      conditions: [],
+      conditions: null,
       storedVersions: ['v1'],
     });
     expect(created.body.spec.names).toEqual({
@@ -499,6 +499,60 @@ describe('refusals', () => {
       `${at}[a].type: Required value: must not be empty for specified object fields`,
       `${at}[b].items: Required value: must be specified`,
       expect.stringContaining(`${at}[c].pattern: Invalid value: "(": must be a valid regular expr`),
+    ]);
+  });
+
+  test('CRD-1: paths of rules and of selectable fields are told as wrong', async () => {
+    const wrong = async (version: object, properties: object, rules: readonly object[] = []) => {
+      const text = { type: 'string' };
+      const schema = {
+        type: 'object',
+        properties: { text, 'a.b': text, ...properties },
+        ...(rules.length === 0 ? {} : { 'x-kubernetes-validations': rules }),
+      };
+      const versions = [versionOf('v1', schema, { storage: true, ...version })];
+      const body = definitionOf({ group: 'paths.example.com', plural: 'as', kind: 'A', versions });
+      const answer = await server.post(`${definitions}?dryRun=All`, body);
+      expect(answer.status).toBe(422);
+      return causesOf(answer);
+    };
+    const map = { type: 'object', additionalProperties: { type: 'string' } };
+    const paths = ['text', '.', '.no', ".['a.b']", '.map.x.y', '..text'];
+    const fields = await wrong(
+      { selectableFields: paths.map((jsonPath) => ({ jsonPath })) },
+      { map },
+    );
+    const why = [
+      'expected [ or . but got: text',
+      'unexpected end of JSON path',
+      'does not refer to a valid field',
+      'does not refer to a valid field',
+      'does not refer to a valid field',
+      'does not refer to a valid field',
+    ];
+    expect(fields).toEqual(
+      paths.map((path, index) => {
+        const field = `spec.selectableFields[${index}].jsonPath`;
+        return `${field}: Invalid value: ${JSON.stringify(path)}: is an invalid path: ${why[index]}`;
+      }),
+    );
+    const listed = await wrong({ selectableFields: [{ jsonPath: ".text['x']" }] }, {});
+    expect(listed[0]).toMatch(/is an invalid path: array notation is not allowed$/);
+    const rule = { rule: 'true' };
+    const rules = [
+      { ...rule, fieldPath: "['a.b']" },
+      { ...rule, fieldPath: ".map['it\\'s']" },
+      { ...rule, fieldPath: String.raw`['a\q']` },
+      { ...rule, fieldPath: ' ', message: ' ' },
+      { ...rule, message: 'a\nb' },
+    ];
+    const at = 'spec.validation.openAPIV3Schema.x-kubernetes-validations';
+    expect(await wrong({}, { map }, rules)).toEqual([
+      String.raw`${at}[2].fieldPath: Invalid value: "['a\\q']": fieldPath must be a valid path`,
+      `${at}[3].message: Invalid value: " ": message must be non-empty if specified`,
+      `${at}[3].fieldPath: Invalid value: " ": fieldPath must be non-empty if specified`,
+      `${at}[3].fieldPath: Invalid value: " ": fieldPath must be a valid path`,
+      String.raw`${at}[4].message: Invalid value: "a\nb": message must not contain line breaks`,
     ]);
   });
 

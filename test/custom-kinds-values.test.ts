@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { causesOf, definitions, establish, untilGone } from './custom-kinds.ts';
+import { causesOf, definitions, establish, untilGone, versionOf } from './custom-kinds.ts';
 import { type Answer, type Loose, startTestServer, type TestServer } from './harness.ts';
 
 let server: TestServer;
@@ -164,6 +164,25 @@ describe('validation', () => {
     }
   });
 
+  test('CRD-2: an integer is what an int64 holds, and a number has no format', async () => {
+    const whole = { type: 'integer' };
+    const either = { 'x-kubernetes-int-or-string': true, anyOf: [whole, { type: 'string' }] };
+    const short = { ...whole, format: 'int32' };
+    const { create } = await kindWith(object({ whole, short, either }));
+    const given = { whole: 2 ** 53 - 1, short: 2 ** 31, either: -(2 ** 40) };
+    const { status, body } = await create('wide', given);
+    expect(status).toBe(201);
+    expect(body['spec']).toEqual(given);
+    const wrong = (path: string, types: string) =>
+      `${path}: Invalid value: "number": ${path} in body must be of type ${types}: "number"`;
+    expect([...causesOf(await create('no', { whole: 1e300, either: 1.5 }))].sort()).toEqual([
+      '<nil>: Invalid value: "": "spec.either" must validate at least one schema (anyOf)',
+      wrong('spec.either', 'integer,string'),
+      wrong('spec.either', 'integer'),
+      wrong('spec.whole', 'integer'),
+    ]);
+  });
+
   test('CRD-2: sets hold each value once, and maps each key', async () => {
     const set = { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } };
     const map = {
@@ -238,6 +257,36 @@ describe('pruning', () => {
     expect(strict.status).toBe(400);
     expect(strict.body.message).toContain('strict decoding error: unknown field "spec.kept');
     expect((await create('c', spec, '?fieldValidation=Ignore')).warnings).toEqual([]);
+  });
+
+  test('CRD-2: embedded metadata loses what a default put there that it cannot have', async () => {
+    const word = (standard: string) => ({ type: 'string', default: standard });
+    const embedded = object(
+      {
+        apiVersion: word('v1'),
+        kind: word('Foo'),
+        metadata: object({ name: word('bar'), unknown: word('x') }),
+      },
+      { 'x-kubernetes-embedded-resource': true },
+    );
+    const group = 'embedded-defaults.example.com';
+    const schema = object({ embedded, status: object({ seen: word('never') }, { default: {} }) });
+    const versions = [versionOf('v1', schema, { storage: true, subresources: { status: {} } })];
+    await establish(server, { group, plural: 'things', kind: 'Thing', versions });
+    const made = await server.post(`/apis/${group}/v1/namespaces/default/things`, {
+      apiVersion: `${group}/v1`,
+      kind: 'Thing',
+      metadata: { name: 'a' },
+      embedded: { metadata: {} },
+      status: { seen: 'now' },
+    });
+    expect(made.status, made.text).toBe(201);
+    expect(made.body.embedded).toEqual({
+      apiVersion: 'v1',
+      kind: 'Foo',
+      metadata: { name: 'bar' },
+    });
+    expect(made.body.status).toEqual({ seen: 'never' });
   });
 
   test('CRD-2: a member named __proto__ is a member like others', async () => {
@@ -317,8 +366,8 @@ describe('embedded resources', () => {
     expect(created.body.spec.template).toEqual({ ...pod, metadata });
     const bare = await create('b', { template: { spec: {} } });
     expect(causesOf(bare)).toEqual([
-      'spec.template.apiVersion: Required value',
-      'spec.template.kind: Required value',
+      'spec.template.apiVersion: Required value: must not be empty',
+      'spec.template.kind: Required value: must not be empty',
     ]);
     const labels = { ...pod, metadata: { name: 'a', labels: { 'not ok!': 'x' } } };
     const wrong = await create('c', { template: labels });

@@ -29,8 +29,11 @@ describe('several versions', () => {
     expect(one.body).toMatchObject({ apiVersion: `${group}/v1`, spec: { a: 1, x: 2 } });
     const two = await server.get(`${at('v2')}/a`);
     expect(two.body.apiVersion).toBe(`${group}/v2`);
-    expect(two.body.spec).toEqual({ a: 1, b: 'new' });
+    // Another version's defaults are for what is sent in it, not for what is read.
+    expect(two.body.spec).toEqual({ a: 1 });
     expect(two.body.metadata.resourceVersion).toBe(one.body.metadata.resourceVersion);
+    const sent = await server.patch(`${at('v2')}/a`, { metadata: { labels: { p: 'q' } } }, 'merge');
+    expect(sent.body.spec).toEqual({ a: 1, b: 'new' });
     const list = await server.get(at('v2'));
     expect(list.body).toMatchObject({ apiVersion: `${group}/v2`, kind: 'CarList' });
     expect(list.body.items[0]).toMatchObject({ apiVersion: `${group}/v2`, spec: { a: 1 } });
@@ -56,7 +59,7 @@ describe('several versions', () => {
       { name: 'Writer', type: 'string', jsonPath: '.metadata.managedFields[0].manager' },
     ];
     const versions = [
-      versionOf('v1', open, { storage: true }),
+      versionOf('v1', { ...open, ...sized }, { storage: true }),
       versionOf('v2', sized, { additionalPrinterColumns }),
     ];
     await establish(server, { group, plural: 'rows', kind: 'Row', versions });
@@ -118,39 +121,60 @@ describe('several versions', () => {
     ]);
   });
 
-  test('CRD-4: what only a webhook could convert is served in the stored version alone', async () => {
-    const group = 'hooked.example.com';
+  test('CRD-4: writing what is there brings it to the version and form stored now', async () => {
+    const group = 'comes.example.com';
     const versions = [versionOf('v1', open, { storage: true }), versionOf('v2', open)];
-    const clientConfig = { url: 'https://127.0.0.1:1/convert' };
-    const webhook = { conversionReviewVersions: ['v1'], clientConfig };
-    const conversion = { strategy: 'Webhook', webhook };
-    await establish(server, { group, plural: 'vans', kind: 'Van', versions, more: { conversion } });
-    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/vans`;
-    const van = { apiVersion: `${group}/v1`, kind: 'Van', metadata: { name: 'a' }, spec: { a: 1 } };
-    expect((await server.post(at('v1'), van)).status).toBe(201);
-    const failed = (version: string) =>
-      `conversion webhook for ${group}/${version}, Kind=Van failed: `;
-    for (const path of [`${at('v2')}/a`, at('v2'), `${at('v2')}?watch=1`]) {
-      const answer = await server.get(path);
-      expect(answer.status).toBe(500);
-      expect(answer.body.message).toContain(failed('v1'));
-    }
-    const other = { ...van, apiVersion: `${group}/v2`, metadata: { name: 'b' } };
-    expect((await server.post(at('v2'), other)).status).toBe(500);
-    await redefine(server, `vans.${group}`, (spec) => {
+    await establish(server, { group, plural: 'ants', kind: 'Ant', versions });
+    const at = `/apis/${group}/v1/namespaces/default/ants`;
+    const ant = { apiVersion: `${group}/v1`, kind: 'Ant', metadata: { name: 'a' }, spec: { n: 1 } };
+    const made = await server.post(at, ant);
+    const touch = async () => {
+      const { status, body } = await server.patch(`${at}/a`, {}, 'merge');
+      expect(status).toBe(200);
+      return body.metadata.resourceVersion;
+    };
+    expect(await touch()).toBe(made.body.metadata.resourceVersion);
+    await redefine(server, `ants.${group}`, (spec) => {
       for (const version of spec.versions) version.storage = version.name === 'v2';
     });
-    await eventually(async () => {
-      const { status, body } = await server.get(`${at('v2')}/a`);
-      return status === 500 && body.message.includes(failed('v1')) ? body : undefined;
-    }, 'v2 to be stored, and v1 not to be shown as such');
-    await redefine(server, `vans.${group}`, (spec) => {
-      for (const version of spec.versions) version.storage = version.name === 'v1';
+    const moved = await eventually(async () => {
+      const version = await touch();
+      return version !== made.body.metadata.resourceVersion && version;
+    }, 'the object to be written in the other version');
+    expect(await touch()).toBe(moved);
+    const spec = { type: 'object', properties: { more: { type: 'string', default: 'x' } } };
+    await redefine(server, `ants.${group}`, (definition) => {
+      for (const version of definition.versions) {
+        version.schema.openAPIV3Schema = { type: 'object', properties: { spec } };
+      }
     });
-    await eventually(async () => {
-      const { body } = await server.get(`${at('v1')}/a`);
-      return body.spec?.a === 1 ? body : undefined;
-    }, 'the object to be what it was');
+    await eventually(async () => (await touch()) !== moved, 'the default to be written');
+  });
+
+  test('CRD-4: each version is selected by its own fields', async () => {
+    const group = 'chosen.example.com';
+    const text = { type: 'string' };
+    const spec = { type: 'object', properties: { a: text, b: text } };
+    const schema = { type: 'object', properties: { spec } };
+    const versions = [
+      versionOf('v1', schema, { storage: true, selectableFields: [{ jsonPath: '.spec.a' }] }),
+      versionOf('v2', schema, { selectableFields: [{ jsonPath: '.spec.b' }] }),
+    ];
+    await establish(server, { group, plural: 'owls', kind: 'Owl', versions });
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/owls`;
+    for (const name of ['x', 'y']) {
+      const metadata = { name };
+      const body = { apiVersion: `${group}/v1`, kind: 'Owl', metadata, spec: { a: name, b: name } };
+      expect((await server.post(at('v1'), body)).status).toBe(201);
+    }
+    const chosen = async (version: string, selector: string) => {
+      const { status, body } = await server.get(`${at(version)}?fieldSelector=${selector}`);
+      return status === 200 ? body.items.map((one: Loose) => one.metadata.name) : status;
+    };
+    expect(await chosen('v1', 'spec.a=x')).toEqual(['x']);
+    expect(await chosen('v2', 'spec.b=y')).toEqual(['y']);
+    expect(await chosen('v1', 'spec.b=x')).toBe(400);
+    expect(await chosen('v2', 'spec.a=x')).toBe(400);
   });
 
   test('CRD-4: a stored version cannot be taken away while status has it', async () => {
@@ -247,11 +271,48 @@ describe('subresources', () => {
       const aggregated = listed.versions.find((one: Loose) => one.version === version);
       const subresources = aggregated.resources[0].subresources ?? [];
       expect(subresources.map((one: Loose) => one.subresource)).toEqual(expected);
+      const own = { group, version, kind: 'Part' };
+      const kinds = { status: own, scale: { group: 'autoscaling', version: 'v1', kind: 'Scale' } };
+      expect(subresources.map((one: Loose) => one.responseKind)).toEqual(
+        expected.map((name) => kinds[name]),
+      );
+      const status = resources.find((one: Loose) => one.name === 'parts/status');
+      expect(Object.keys(status ?? {})).not.toContain('version');
       for (const name of ['status', 'scale'] as const) {
         const has = (expected as readonly string[]).includes(name);
-        expect((await server.get(`${at(version)}/a/${name}`)).status).toBe(has ? 200 : 404);
+        const answer = await server.get(`${at(version)}/a/${name}`);
+        expect(answer.status).toBe(has ? 200 : 404);
+        if (has) continue;
+        expect(answer.body).toMatchObject({
+          message: `parts.${group} "a" not found`,
+          details: { name: 'a', group, kind: 'parts' },
+        });
       }
     }
+  });
+
+  test('CRD-1: outside its namespaces there is nothing of a kind but lists', async () => {
+    const group = 'within.example.com';
+    const versions = [versionOf('v1', open, { storage: true, subresources: { status: {} } })];
+    await establish(server, { group, plural: 'pens', kind: 'Pen', versions });
+    const outside = `/apis/${group}/v1/pens`;
+    const pen = { apiVersion: `${group}/v1`, kind: 'Pen', metadata: { name: 'a' } };
+    const made = await server.post(`/apis/${group}/v1/namespaces/default/pens`, pen);
+    expect(made.status).toBe(201);
+    for (const answer of [
+      await server.post(outside, pen),
+      await server.remove(outside),
+      await server.get(`${outside}/a`),
+      await server.put(`${outside}/a`, pen),
+      await server.patch(`${outside}/a/status`, {}, 'merge'),
+      await server.remove(`${outside}/a`),
+    ]) {
+      expect(answer.status).toBe(404);
+    }
+    expect((await server.get(outside)).body.items).toHaveLength(1);
+    const watch = await server.watch(`${outside}?watch=1`);
+    await watch.until((events) => events.length === 1);
+    watch.close();
   });
 
   test('CRD-4: without the subresource, status is a member like others', async () => {
@@ -301,7 +362,7 @@ describe('subresources', () => {
     const wrong = await server.patch(`${at}/a/scale`, { spec: { replicas: -1 } }, 'merge');
     expect(wrong.status).toBe(422);
     expect(causesOf(wrong)).toEqual([
-      'spec.replicas: Invalid value: -1: must be greater than or equal to 0',
+      '.spec.replicas: Invalid value: -1: should be a non-negative integer',
     ]);
   });
 });
@@ -332,6 +393,42 @@ describe('columns, selectors and names', () => {
     expect(body.rows[0].cells.slice(0, 3)).toEqual(['a', 3, null]);
     const other = await server.get(at('v2'), table);
     expect(other.body.columnDefinitions.map((one: Loose) => one.name)).toEqual(['Name', 'Age']);
+  });
+
+  test('CRD-4: columns read paths as upstream does, and show what they find', async () => {
+    const group = 'paths.example.com';
+    const cells: readonly (readonly [type: string, jsonPath: string, cell: unknown])[] = [
+      ['string', '.spec.steps[-1:].name', 'last'],
+      ['string', '.spec.steps[?(@.count>1)].name', 'last'],
+      ['string', '.spec.steps[?(@.name!="first")].name', 'last'],
+      ['integer', '..count', 1],
+      ['string', '.spec.steps[7].name', null],
+      ['string', '.spec.nothing', '<no value>'],
+      ['integer', '.spec.nothing', null],
+      ['date', '.spec.when', '<invalid>'],
+      ['string', ".metadata.labels['example.com/a']", null],
+      ['string', '.metadata.labels.example\\.com/a', 'labelled'],
+    ];
+    const additionalPrinterColumns = cells.map(([type, jsonPath], index) => ({
+      name: `C${index}`,
+      type,
+      jsonPath,
+    }));
+    const versions = [versionOf('v1', open, { storage: true, additionalPrinterColumns })];
+    await establish(server, { group, plural: 'tracks', kind: 'Track', versions });
+    const steps = [
+      { name: 'first', count: 1 },
+      { name: 'last', count: 2 },
+    ];
+    const made = await server.post(`/apis/${group}/v1/namespaces/default/tracks`, {
+      apiVersion: `${group}/v1`,
+      kind: 'Track',
+      metadata: { name: 'a', labels: { 'example.com/a': 'labelled' } },
+      spec: { steps, nothing: null, when: '12' },
+    });
+    expect(made.status).toBe(201);
+    const { body } = await server.get(`/apis/${group}/v1/tracks`, table);
+    expect(body.rows[0].cells.slice(1)).toEqual(cells.map(([, , cell]) => cell));
   });
 
   test('CRD-4: declared fields select, in lists and watches, others do not', async () => {

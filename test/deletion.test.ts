@@ -549,6 +549,13 @@ describe('DEL-6: giving up an object that cannot be read', () => {
           `cannot be set together with .${name}`,
       );
     }
+    const several = { gracePeriodSeconds: 0, preconditions: {}, dryRun: ['All'] };
+    const all = await server.remove(path, { [option]: true, ...several });
+    const causes = all.body.details.causes as { message: string }[];
+    const named = ['dryRun', 'gracePeriodSeconds', 'preconditions'];
+    expect(causes.map(({ message }) => message)).toEqual(
+      named.map((name) => `Invalid value: true: cannot be set together with .${name}`),
+    );
     const refused = { [option]: false, propagationPolicy: 'Background', dryRun: ['All'] };
     expect((await server.remove(path, refused)).status).toBe(200);
     const wrong = await server.remove(path, { [option]: 'yes' });

@@ -29,7 +29,7 @@ describe('discovery documents', () => {
         kind: 'APIVersions',
         versions: ['v1'],
         serverAddressByClientCIDRs: [
-          { clientCIDR: '0.0.0.0/0', serverAddress: expect.stringMatching(/^127\.0\.0\.1:\d+$/) },
+          { clientCIDR: '0.0.0.0/0', serverAddress: new URL(server.url).host },
         ],
       });
     }
@@ -59,7 +59,9 @@ describe('discovery documents', () => {
 
   test('API-11: /api/v1 lists resources and their sub-resources', async () => {
     const { body } = await server.get('/api/v1');
-    expect(body).toMatchObject({ kind: 'APIResourceList', apiVersion: 'v1', groupVersion: 'v1' });
+    expect(body).toMatchObject({ kind: 'APIResourceList', groupVersion: 'v1' });
+    // The oldest clients did not know one there.
+    expect(body).not.toHaveProperty('apiVersion');
     expect(body.resources).toContainEqual({
       name: 'configmaps',
       singularName: 'configmap',
@@ -185,6 +187,33 @@ describe('aggregated discovery', () => {
     const other = await server.get('/api', { accept: aggregated(), headers });
     expect(other.status).toBe(200);
     expect(other.headers.etag).not.toBe(etag);
+  });
+
+  test('API-11: documents come in protobuf too, the aggregated ones under the same tag', async () => {
+    const type = 'application/vnd.svc.protobuf';
+    for (const [path, kind] of [
+      ['/api', 'APIVersions'],
+      ['/apis', 'APIGroupList'],
+      ['/api/v1', 'APIResourceList'],
+      ['/apis/apps', 'APIGroup'],
+      ['/apis/apps/v1', 'APIResourceList'],
+    ] as const) {
+      const answer = await server.get(path, { accept: type });
+      expect([answer.status, answer.headers['content-type']], path).toEqual([200, type]);
+      expect(answer.text.startsWith('k8s\0'), path).toBe(true);
+      expect(answer.text, path).toContain(kind);
+    }
+    const form = aggregated().replace('application/json', type);
+    for (const path of ['/api', '/apis']) {
+      const json = await server.get(path, { accept: aggregated() });
+      const answer = await server.get(path, { accept: `${form},application/json` });
+      expect([answer.status, answer.headers['content-type']], path).toEqual([200, form]);
+      expect(answer.text, path).toContain('APIGroupDiscoveryList');
+      expect(answer.headers.etag, path).toBe(json.headers.etag);
+      const etag = String(answer.headers.etag);
+      const again = await server.get(path, { accept: form, headers: { 'if-none-match': etag } });
+      expect(again.status, path).toBe(304);
+    }
   });
 
   test('API-11: a form not served falls back to the plain one, or is 406', async () => {

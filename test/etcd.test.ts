@@ -235,6 +235,29 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     await server.stop();
   });
 
+  test('STORE-2, MF-2: what is too large with its owners is kept without them', async () => {
+    const server = await startTestServer(onEtcd(etcd));
+    const maps = '/api/v1/namespaces/default/configmaps';
+    const key = 'a-key-so-long-that-the-fields-of-all-of-them-take-as-much-space-again';
+    const names = Array.from({ length: 10_000 }, (_, index) => `${key}-${index}`);
+    const data = Object.fromEntries(names.map((name) => [name, 'x']));
+    const made = await server.post(maps, configMap('made', { data }));
+    expect(made.status, made.text.slice(0, 200)).toBe(201);
+    expect(made.body.metadata.managedFields).toBeUndefined();
+    await server.post(maps, configMap('grown'));
+    const patched = await server.patch(`${maps}/grown`, { data }, 'merge');
+    expect(patched.status, patched.text.slice(0, 200)).toBe(200);
+    expect(patched.body.metadata.managedFields).toBeUndefined();
+    const { body } = await server.get(`${maps}/grown`);
+    expect(Object.keys(body.data)).toHaveLength(10_001);
+    // An apply is nothing without them.
+    const whole = configMap('applied', { data });
+    const applied = await server.patch(`${maps}/applied?fieldManager=m`, whole, 'apply');
+    expect(applied.status).toBe(500);
+    expect(applied.body.message).toBe('etcdserver: request is too large');
+    await server.stop();
+  });
+
   test('STORE-2: the checks and metrics of etcd have upstream’s names', async () => {
     const server = await startTestServer({ ...onEtcd(etcd), dialect: 'kubernetes' });
     await server.post(maps, configMap('a'));

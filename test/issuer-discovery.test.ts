@@ -96,3 +96,13 @@ test('API-11: / lists what there is, to those who may ask', async () => {
   expect((await server.get('/', { token: undefined })).status).toBe(403);
   expect((await server.post('/', {})).status).toBe(405);
 });
+
+test('AUTHN-6: the keys are said to be where the server listens, whichever port it took', async () => {
+  const own = await startTestServer({ serviceAccounts: { issuer } });
+  try {
+    const { body } = await own.get(configurationPath);
+    expect(body.jwks_uri).toBe(`https://${new URL(own.url).host}${keysPath}`);
+  } finally {
+    await own.stop();
+  }
+});

@@ -54,22 +54,27 @@ function renamespace(example: Loose, to: string): void {
   }
 }
 
-const isDefinition = (def: ResourceDef) => def.kind === 'CustomResourceDefinition';
+/** By kind, whether a condition shows that the server has written the status it goes on to write. */
+const lastConditions: Readonly<Record<string, (condition: Loose) => boolean>> = {
+  CustomResourceDefinition: ({ type, status }) => type === 'Established' && status === 'True',
+  APIService: ({ type, status }) => type === 'Available' && status !== 'Unknown',
+};
 
 /** All but what the server itself goes on to write: the status of a definition. */
 function withoutMoving(def: ResourceDef, object: Loose): Loose {
-  if (!isDefinition(def)) return object;
+  if (lastConditions[def.kind] === undefined) return object;
   const { resourceVersion: _, managedFields: __, ...metadata } = object.metadata;
   return { ...object, metadata, status: undefined };
 }
 
 /** Waits until the server has written what it will. */
 async function atRest(def: ResourceDef, path: string): Promise<void> {
-  if (!isDefinition(def)) return;
+  const isLast = lastConditions[def.kind];
+  if (isLast === undefined) return;
   await eventually(async () => {
-    const { conditions = [] } = (await server.get(path)).body.status;
-    return conditions.some((one: Loose) => one.type === 'Established' && one.status === 'True');
-  }, 'the definition to be established');
+    const { conditions = [] } = (await server.get(path)).body.status ?? {};
+    return conditions.some(isLast);
+  }, 'the last condition of status');
 }
 
 function expectStatus(answer: Answer, ...statuses: readonly number[]): void {

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FakeClock } from '../src/base/clock.ts';
+import type { JsonObject } from '../src/base/json.ts';
 import { apply, dataMap, defineThing, freshName, managersOf, ownedBy } from './apply-kinds.ts';
 import {
+  type Answer,
   configMap,
   freshNamespace,
   type Loose,
@@ -97,6 +99,40 @@ describe('writers', () => {
     const ops = [{ op: 'remove', path: '/data/b' }];
     const removed = await server.patch(`${maps}/${name}?fieldManager=four`, ops, 'json');
     expect(managersOf(removed).sort()).toEqual(['one/Update', 'three/Update']);
+  });
+
+  test('MF-2: whoever sends a DaemonSet whole writes the count of its template', async () => {
+    const name = freshName();
+    const counted = { 'f:deprecated.daemonset.template.generation': {} };
+    const daemons = `/apis/apps/v1/namespaces/${namespace}/daemonsets`;
+    const daemon = (image: string) => ({
+      apiVersion: 'apps/v1',
+      kind: 'DaemonSet',
+      metadata: { name },
+      spec: {
+        selector: { matchLabels: { app: name } },
+        template: {
+          metadata: { labels: { app: name } },
+          spec: { containers: [{ name: 'c', image }] },
+        },
+      },
+    });
+    const made = await server.post(`${daemons}?fieldManager=maker`, daemon('i:1'));
+    const annotations = (answer: Answer) => answer.body.metadata.annotations;
+    expect(annotations(made)).toEqual({ 'deprecated.daemonset.template.generation': '1' });
+    expect(ownedBy(made, 'maker', 'Update')['f:metadata']).toEqual({
+      'f:annotations': { '.': {}, ...counted },
+    });
+    const put = await server.put(`${daemons}/${name}?fieldManager=putter`, daemon('i:2'));
+    expect(annotations(put)).toEqual({ 'deprecated.daemonset.template.generation': '2' });
+    expect(ownedBy(put, 'putter', 'Update')['f:metadata']).toEqual({ 'f:annotations': counted });
+    expect(ownedBy(put, 'maker', 'Update')['f:metadata']).toEqual({ 'f:annotations': {} });
+    const status = await server.put(`${daemons}/${name}/status`, {
+      ...daemon('i:3'),
+      status: { numberReady: 1 },
+    });
+    expect(status.status, status.text).toBe(200);
+    expect(annotations(status)).toEqual({ 'deprecated.daemonset.template.generation': '2' });
   });
 
   test.each([
@@ -293,6 +329,40 @@ describe('merging', () => {
     expect(both.body.secrets).toEqual([{ name: 'a' }, { name: 'b' }]);
     expect(ownedBy(both, 'bob')['f:secrets']).toEqual({
       'k:{"name":"b"}': {},
+    });
+  });
+
+  test('MF-5: a field says granular of a reference that is atomic elsewhere', async () => {
+    const name = freshName();
+    const path = `/api/v1/persistentvolumes/${name}`;
+    const volume = (claimRef: JsonObject) => ({
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        capacity: { storage: '1Gi' },
+        hostPath: { path: '/x' },
+        claimRef,
+      },
+    });
+    const claim = { name: 'c', namespace: 'default' };
+    expect((await apply(server, path, volume(claim))).status).toBe(201);
+    // A binder adds what only it can know, and the applier does not lose its own part of it.
+    const bound = await server.patch(
+      `${path}?fieldManager=binder`,
+      { spec: { claimRef: { uid: 'u' } } },
+      'merge',
+    );
+    expect(ownedBy(bound, 'binder', 'Update')).toEqual({
+      'f:spec': { 'f:claimRef': { 'f:uid': {} } },
+    });
+    const again = await apply(server, path, volume(claim));
+    expect(again.status, again.text).toBe(200);
+    expect(again.body.spec.claimRef).toEqual({ ...claim, uid: 'u' });
+    expect(ownedBy(again, 'alice')['f:spec']['f:claimRef']).toEqual({
+      'f:name': {},
+      'f:namespace': {},
     });
   });
 

@@ -8,6 +8,7 @@ import {
   startTestServer,
   type TestServer,
 } from './harness.ts';
+import { sample } from './metric-samples.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -18,19 +19,6 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const scrape = async (): Promise<string> => (await server.get('/metrics')).text;
-
-/** The value of the one sample of a metric that has all these labels. */
-function sample(text: string, name: string, labels: Record<string, string> = {}): number {
-  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
-  const has = (line: string) => (part: string) =>
-    line.includes(`{${part}`) || line.includes(`,${part}`);
-  const lines = text.split('\n').filter((line) => {
-    const at = line.search(/[{ ]/);
-    return line.slice(0, at) === name && wanted.every(has(line));
-  });
-  if (lines.length > 1) throw new Error(`several samples:\n${lines.join('\n')}`);
-  return Number(lines[0]?.split(' ').at(-1) ?? Number.NaN);
-}
 
 describe('OPS-1: /metrics', () => {
   test('OPS-1: is plain text with help, stability and type of each metric', async () => {

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { configMap, freshNamespace, startTestServer, type TestServer } from './harness.ts';
+import {
+  configMap,
+  freshNamespace,
+  type Loose,
+  startTestServer,
+  type TestServer,
+} from './harness.ts';
 
 let server: TestServer;
 let namespace: string;
@@ -14,7 +20,11 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
-const served = 'only the following media types are accepted: application/json, application/yaml';
+const types = 'application/json, application/yaml, application/vnd.svc.protobuf';
+const served = `only the following media types are accepted: ${types}`;
+/** Where no type of the header is one of the path's. */
+const represented = `406: Not Acceptable\n\nAvailable representations: ${types}`;
+const watched = ', application/json;stream=watch, application/vnd.svc.protobuf;stream=watch';
 
 describe('the encoding of answers', () => {
   test.each([
@@ -65,7 +75,12 @@ describe('the encoding of answers', () => {
       expect(answer.status, `${method} ${path}`).toBe(406);
       expect(answer.headers['content-type']).toBe('application/json');
       expect(answer.body).toMatchObject({ kind: 'Status', reason: 'NotAcceptable', code: 406 });
-      expect(answer.body.message).toMatch(new RegExp(`^${served}`));
+      const isNamed = /^application\/json;(?!q=0)/.test(accept);
+      const isCollection = method === 'GET' && path === maps;
+      expect(answer.body.message).toBe(
+        isNamed ? served : `${represented}${isCollection ? watched : ''}`,
+      );
+      expect(answer.body.details).toEqual(isNamed ? undefined : {});
     }
     expect((await server.get(`${maps}/refused`)).status).toBe(404);
   });
@@ -184,6 +199,57 @@ describe('tables and metadata', () => {
     await server.remove(`${maps}/tabled`);
   });
 
+  test('CODEC-5: a Scale prints as a kind of its own, read or written', async () => {
+    const sets = maps.replace('/api/v1', '/apis/apps/v1').replace('configmaps', 'replicasets');
+    const labels = { app: 'x' };
+    const spec = {
+      replicas: 3,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+    };
+    await server.post(sets, { metadata: { name: 'scaled' }, spec });
+    const path = `${sets}/scaled/scale`;
+    const patch = { spec: { replicas: 2 } };
+    const read = await server.get(path, { accept: table });
+    const written = await server.patch(path, patch, 'merge', { accept: table });
+    for (const [{ body }, replicas] of [
+      [read, 3],
+      [written, 2],
+    ] as const) {
+      const columns = body.columnDefinitions.map((one: Loose) => `${one.name} ${one.type}`);
+      expect(columns).toEqual([
+        'Name string',
+        'Desired integer',
+        'Available integer',
+        'Age string',
+      ]);
+      expect(body.rows[0].cells.slice(0, 3)).toEqual(['scaled', replicas, 0]);
+      expect(body.rows[0].object).toMatchObject({
+        kind: 'PartialObjectMetadata',
+        metadata: { name: 'scaled' },
+      });
+    }
+    await server.remove(`${sets}/scaled`);
+  });
+
+  test('CODEC-5, CODEC-6: forms of an object whose version keeps more in annotations', async () => {
+    const scalers = maps.replace('/api/v1', '/apis/autoscaling/v1');
+    const path = scalers.replace('configmaps', 'horizontalpodautoscalers');
+    const spec = { maxReplicas: 3, scaleTargetRef: { kind: 'Deployment', name: 'd' } };
+    expect((await server.post(path, { metadata: { name: 'h' }, spec })).status).toBe(201);
+    const partial = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+    const shown = (await server.get(`${path}/h`)).body.metadata;
+    expect(shown.managedFields).toHaveLength(1);
+    for (const at of [path, `${path}/h`]) {
+      const { status, body } = await server.get(at, { accept: table });
+      expect(status).toBe(200);
+      expect(body.rows[0].object.metadata).toEqual(shown);
+    }
+    const alone = await server.get(`${path}/h`, { accept: partial });
+    expect(alone.body.metadata).toEqual(shown);
+    await server.remove(`${path}/h`);
+  });
+
   test('CODEC-5: a watch of tables', async () => {
     const watch = await server.watch(`${maps}?watch=true&fieldSelector=metadata.name=a`, {
       accept: table,
@@ -219,11 +285,11 @@ describe('tables and metadata', () => {
     const wrong = await server.get(maps, { accept: partial });
     expect(wrong.status).toBe(406);
     expect(wrong.body.message).toBe(
-      'you requested PartialObjectMetadata, but the requested object is a list (*v1.ConfigMapList)',
+      'you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)',
     );
     const other = await server.get(`${maps}/a`, { accept: list });
     expect(other.body.message).toBe(
-      'you requested PartialObjectMetadataList, but the requested object is not a list (*v1.ConfigMap)',
+      'you requested PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)',
     );
     const watch = await server.watch(`${maps}?watch=true`, { accept: partial });
     await watch.until((events) => events.length >= 2);

@@ -55,7 +55,7 @@ test('a NetworkPolicy’s range of ports must be one', async () => {
   const bad = await server.post(path, policy([{ port: 90, endPort: 80 }]));
   expect(bad.body.message).toBe(
     'NetworkPolicy.networking.svc.io "p" is invalid: spec.egress[0].ports[0].endPort: ' +
-      'Invalid value: 80: must be greater than or equal to `port`',
+      'Invalid value: 90: must be greater than or equal to `port`',
   );
   const good = await server.post(path, policy([{ port: 80, endPort: 90 }]));
   expect(good.body.spec.policyTypes).toEqual(['Ingress', 'Egress']);
@@ -90,8 +90,8 @@ test('a quota knows what can be counted', async () => {
     spec: { hard: { foo: '1' } },
   });
   expect(answer.body.message).toBe(
-    'ResourceQuota "q" is invalid: [spec.hard[foo]: Invalid value: "foo": must be a standard ' +
-      'resource type or fully qualified, spec.hard[foo]: Invalid value: "foo": must be a standard ' +
+    'ResourceQuota "q" is invalid: [spec.hard[foo]: Invalid value: foo: must be a standard ' +
+      'resource type or fully qualified, spec.hard[foo]: Invalid value: foo: must be a standard ' +
       'resource for quota]',
   );
 });

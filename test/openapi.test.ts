@@ -35,7 +35,7 @@ function* valuesOf(member: string, value: Loose): Generator<Loose> {
   }
 }
 
-const methods = ['get', 'put', 'post', 'delete', 'patch'];
+const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch'];
 
 function operationsOf(document: Loose): { path: string; method: string; operation: Loose }[] {
   return Object.entries<Loose>(document.paths).flatMap(([path, item]) =>
@@ -436,7 +436,8 @@ describe('what documents say', () => {
     expect(props.not).toEqual({ $ref: `#/components/schemas/${prefix}JSONSchemaProps` });
     expect(schemas[`${prefix}JSONSchemaPropsOrBool`]).toEqual({});
     expect(schemas[`${prefix}CustomResourceDefinitionList`].properties.items.items).toEqual({
-      $ref: `#/components/schemas/${prefix}CustomResourceDefinition`,
+      allOf: [{ $ref: `#/components/schemas/${prefix}CustomResourceDefinition` }],
+      default: {},
     });
   });
 

@@ -60,6 +60,25 @@ describe('API-1: shapes of paths', () => {
     expect(within.body.items).toHaveLength(1);
   });
 
+  test('API-1: there are no namespaces in a namespace', async () => {
+    const inside = `/api/v1/namespaces/${namespace}/namespaces`;
+    for (const path of [inside, `${inside}/${namespace}`, `${inside}/${namespace}/status`]) {
+      expect((await server.get(path)).body, path).toEqual(noSuchPath);
+    }
+    expect((await server.post(inside, { metadata: { name: 'inner' } })).body).toEqual(noSuchPath);
+    const status = await server.get(`/api/v1/namespaces/${namespace}/status`);
+    expect(status.body).toMatchObject({ kind: 'Namespace', metadata: { name: namespace } });
+  });
+
+  test.each(['labelSelector=%zz', 'labelSelector=none;x=1', 'fieldSelector=%', 'limit=%4'])(
+    'API-1: a parameter that cannot be read is left out: %s',
+    async (query) => {
+      const { status, body } = await server.get(`${maps}?${query}`);
+      expect(status).toBe(200);
+      expect(body.items).toHaveLength(1);
+    },
+  );
+
   test('API-1: sub-resources', async () => {
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments`;
     const template = {

@@ -364,3 +364,22 @@ describe('a PodTemplate', () => {
     ]);
   });
 });
+
+test('API-10: privileged containers are refused by a server that is told to', async () => {
+  const strict = await startTestServer({ privilegedContainers: 'refused' });
+  try {
+    const containers = [{ name: 'a', image: 'x', securityContext: { privileged: true } }];
+    const metadata = { name: 'p', namespace: 'default' };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers } };
+    const path = '/api/v1/namespaces/default/pods';
+    const { status, body } = await strict.post(path, pod);
+    expect([status, body.message]).toEqual([
+      422,
+      'Pod "p" is invalid: spec.containers[0].securityContext.privileged: ' +
+        'Forbidden: disallowed by cluster policy',
+    ]);
+    expect((await server.post(path, pod)).status).toBe(201);
+  } finally {
+    await strict.stop();
+  }
+});

@@ -282,8 +282,8 @@ hp8VqeZtzXZB9Kd5W0oTgA==
     expect(wrong.status).toBe(422);
     const causes = wrong.body.details.causes.map((one: Loose) => `${one.field} ${one.reason}`);
     expect(causes).toEqual([
-      'spec.usages[1] FieldValueDuplicate',
       'spec.usages[2] FieldValueNotSupported',
+      'spec.usages[1] FieldValueDuplicate',
       'spec.signerName FieldValueInvalid',
     ]);
   });

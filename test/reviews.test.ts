@@ -87,7 +87,7 @@ describe('SelfSubjectAccessReview', () => {
     const none = await ask({});
     expect(none.status).toBe(422);
     expect(none.body.message).toBe(
-      'SelfSubjectAccessReview.authorization.svc.io "" is invalid: spec.resourceAttributes: Required value: exactly one of nonResourceAttributes or resourceAttributes must be specified',
+      '.authorization.svc.io "" is invalid: spec.resourceAttributes: Invalid value: "null": exactly one of nonResourceAttributes or resourceAttributes must be specified',
     );
     const both = await ask({ ...configMaps(), nonResourceAttributes: { path: '/', verb: 'get' } });
     expect(both.status).toBe(422);

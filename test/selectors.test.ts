@@ -200,13 +200,22 @@ describe('field selectors', () => {
     ['secrets', 'data=1', 'field label not supported: data'],
     ['pods', 'spec.containers=1', 'field label not supported: spec.containers'],
     [
+      'apps/v1/replicasets',
+      'status.replicas=1',
+      /^"status.replicas" is not a known field selector: only/,
+    ],
+    ['batch/v1/jobs', 'status.active=1', 'field label "status.active" not supported for Job'],
+    [
       'configmaps',
       'metadata.name',
       "invalid selector: 'metadata.name'; can't understand 'metadata.name'",
     ],
     ['configmaps', 'metadata.name=a\\x', 'invalid field selector: invalid escape sequence: \\x'],
   ])('API-13: on %s the fieldSelector %j is 400', async (resource, fieldSelector, message) => {
-    const url = path('default', resource);
+    const group = resource.includes('/')
+      ? `/apis/${resource.replace('/v1/', '/v1/namespaces/default/')}`
+      : '';
+    const url = group || path('default', resource);
     const query = new URLSearchParams({ fieldSelector });
     const expected = typeof message === 'string' ? message : expect.stringMatching(message);
     const refusal = { status: 'Failure', reason: 'BadRequest', message: expected, code: 400 };

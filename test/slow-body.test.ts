@@ -4,7 +4,7 @@ import { FakeClock } from '../src/base/clock.ts';
 import { adminToken, startTestServer } from './harness.ts';
 
 describe('a body that does not come', () => {
-  test('API-9: is answered 408 once its time is up, and holds nothing afterwards', async () => {
+  test('API-9: is answered 504 once its time is up, and holds nothing afterwards', async () => {
     const clock = new FakeClock(Date.now());
     const server = await startTestServer({ clock });
     const session = http2.connect(server.url, { rejectUnauthorized: false });
@@ -22,7 +22,7 @@ describe('a body that does not come', () => {
       });
       const ticking = setInterval(() => clock.advance(5_000), 20);
       try {
-        expect(await status).toBe(408);
+        expect(await status).toBe(504);
       } finally {
         clearInterval(ticking);
       }

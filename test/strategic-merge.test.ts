@@ -145,6 +145,47 @@ describe('errors', () => {
     expect((await server.get(path)).text).toBe(before.text);
   });
 
+  const labelled = { metadata: { labels: 'x' } };
+  const inSpec = (spec: object) => ({ spec });
+  test.each<[object, string, string]>([
+    [labelled, 'map[metadata:map[labels:x]]', 'cannot restore map from string'],
+    [{ metadata: 'x' }, 'map[metadata:x]', 'cannot restore struct from: string'],
+    [
+      patchOf('x'),
+      'map[spec:map[template:map[spec:map[containers:x]]]]',
+      'cannot restore slice from string',
+    ],
+    [inSpec({ paused: 'yes' }), 'map[spec:map[paused:yes]]', 'unrecognized type: bool'],
+    [inSpec({ replicas: 1.5 }), 'map[spec:map[replicas:1.5]]', 'cannot convert float64 to int32'],
+    [
+      { metadata: { labels: { a: 5 } } },
+      'map[metadata:map[labels:map[a:5]]]',
+      'cannot convert int64 to string',
+    ],
+    [
+      { metadata: { creationTimestamp: 5 } },
+      'map[metadata:map[creationTimestamp:5]]',
+      'json: cannot unmarshal number into Go value of type string',
+    ],
+  ])('PATCH-3: %j makes what is no object of the kind: 422 shows it', async (patch, shown, why) => {
+    const { status, body } = await send(await made(), patch);
+    expect(status).toBe(422);
+    expect(body.message).toBe(` "" is invalid: patch: Invalid value: "${shown}": ${why}`);
+    expect(body.details.causes).toEqual([
+      { reason: 'FieldValueInvalid', message: expect.stringContaining(why), field: 'patch' },
+    ]);
+  });
+
+  test('PATCH-3: a strict one shows itself too, and tells unknown fields in their order', async () => {
+    const path = `${await made()}?fieldValidation=Strict`;
+    const { status, body } = await send(path, { spec: { zero: 1, one: null, kappa: [2] } });
+    expect(status).toBe(422);
+    expect(body.message).toBe(
+      ' "" is invalid: patch: Invalid value: "map[spec:map[kappa:[2] one:<nil> zero:1]]": ' +
+        'strict decoding error: unknown field "spec.kappa", unknown field "spec.zero"',
+    );
+  });
+
   test('PATCH-3: custom kinds do not take it: 415', async () => {
     const kind = await defineThing(server, [{ preserve: true }]);
     await server.post(kind.path(namespace), kind.body('one', {}));

@@ -1,13 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from './harness.ts';
-import { type Kubectl, kubectlIsHere, kubectlOf } from './kubectl.ts';
-import { type Outcome, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
+import { saysAsKubectl } from './beside-kubectl.ts';
 
-/**
- * Lines that both clients are given, each in a namespace of its own, in this order. A line may end
- * with what it reads from standard input.
- */
-const lines: readonly (readonly [line: string, stdin?: string])[] = [
+saysAsKubectl([
   ['create cm x --from-literal=a=1 --from-literal=b=two'],
   ['create cm x --from-literal=a=1'],
   ['label cm x tier=gold'],
@@ -91,54 +84,4 @@ const lines: readonly (readonly [line: string, stdin?: string])[] = [
   ['delete cm x'],
   ['delete cm x'],
   ['delete sa y -o name'],
-];
-
-describe.skipIf(!kubectlIsHere)('beside kubectl', () => {
-  let server: TestServer;
-  let home: SvcctlHome;
-  let client: Kubectl;
-  const namespaces = { kubectl: '', svcctl: '' };
-  beforeAll(async () => {
-    server = await startTestServer({ dialect: 'kubernetes' });
-    home = svcctlFor(server);
-    client = kubectlOf(server);
-    for (const tool of ['kubectl', 'svcctl'] as const) {
-      namespaces[tool] = await freshNamespace(server);
-    }
-  });
-  afterAll(async () => {
-    home.remove();
-    client.remove();
-    await server.stop();
-  });
-
-  async function kubectl(words: readonly string[], stdin: string): Promise<Outcome> {
-    const { code, stdout, stderr } = await client.run(words, { stdin, editor: 'true' });
-    return { code: code ?? 1, out: stdout, err: stderr };
-  }
-
-  /** Without what must differ: names, times, identities, and how widely columns are set. */
-  function comparable({ code, out, err }: Outcome, namespace: string): Outcome {
-    const plain = (text: string) =>
-      text
-        .replaceAll(namespace, 'NAMESPACE')
-        .replaceAll('kubectl', 'svcctl')
-        .replace(/^[EIW]\d{4} .*\n/gm, '')
-        .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, 'TIME')
-        .replace(/^[-+]{3} .*\n/gm, '')
-        .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UID')
-        .replace(/(resourceVersion"?: )"\d+"/g, '$1"VERSION"')
-        .replace(/\b\d+s\b/g, 'AGE')
-        .replace(/ {2,}/g, '  ')
-        .trim();
-    return { code, out: plain(out), err: plain(err) };
-  }
-
-  const cases = lines.map(([line, stdin = '']) => [line, stdin] as const);
-  test.each(cases)('CLIENT-1: as kubectl says: %s', async (line, stdin) => {
-    const words = (namespace: string) => [...line.split(' '), `--namespace=${namespace}`];
-    const theirs = await kubectl(words(namespaces.kubectl), stdin);
-    const ours = await home.run(words(namespaces.svcctl), stdin);
-    expect(comparable(ours, namespaces.svcctl)).toEqual(comparable(theirs, namespaces.kubectl));
-  });
-});
+]);

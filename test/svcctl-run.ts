@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Clock } from '../src/base/clock.ts';
 import { runSvcctl } from '../src/cli/main.ts';
 import { writeAdminKubeconfig } from '../src/server/admin-kubeconfig.ts';
 import { adminToken, type TestServer } from './harness.ts';
@@ -25,6 +26,8 @@ export interface SvcctlHome {
   start(line: string): { out(): string; err(): string; stop(): Promise<number> };
   /** What the next editor or diff program does with its files. */
   edit: (file: string) => void;
+  /** What its waits go by; the host's unless set. */
+  clock: Clock | undefined;
   write(name: string, text: string): string;
   remove(): void;
 }
@@ -57,12 +60,14 @@ export function svcctlFor(server: TestServer): SvcctlHome {
       run: async (command: string, args: readonly string[]) =>
         runProgram(home, { command, args, text }),
       signal: stopping.signal,
+      ...(home.clock === undefined ? {} : { clock: home.clock }),
     };
     return { text, stopping, ended: runSvcctl(io, wordsOf(line)) };
   };
   const home: SvcctlHome = {
     folder,
     edit: () => {},
+    clock: undefined,
     async run(line, stdin = '') {
       const { text, ended } = begin(line, stdin);
       return { code: await ended, ...text };

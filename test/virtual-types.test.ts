@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshNamespace, startTestServer, type TestServer } from './harness.ts';
+import { freshNamespace, type Loose, startTestServer, type TestServer } from './harness.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -194,20 +194,136 @@ describe('what needs a node', () => {
     const at = await makeAccount();
     await makePod(at);
     const answer = await server.get(`${at}/pods/p/log`);
-    expect(answer).toMatchObject({ status: 200, text: '' });
-    expect(answer.headers['content-type']).toBe('text/plain');
+    expect(answer).toMatchObject({ status: 204, text: '' });
     const wrong = await server.get(`${at}/pods/p/log?container=x`);
     expect(wrong.status).toBe(400);
     expect(wrong.body.message).toBe('container x is not valid for pod p');
     expect((await server.get(`${at}/pods/none/log`)).status).toBe(404);
   });
 
-  test('API-1: exec, attach and port-forward are refused plainly', async () => {
+  test.each([
+    ['tailLines=-1', 422, 'tailLines: Invalid value: -1: must be greater than or equal to 0'],
+    ['limitBytes=0', 422, 'limitBytes: Invalid value: 0: must be greater than 0'],
+    ['sinceSeconds=0', 422, 'sinceSeconds: Invalid value: 0: must be greater than 0'],
+    [
+      'sinceSeconds=1&sinceTime=2024-01-01T00:00:00Z',
+      422,
+      '[]: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified',
+    ],
+    ['stream=All', 422, 'stream: Forbidden: may not be specified'],
+    ['tailLines=many', 400, 'strconv.ParseInt: parsing "many": invalid syntax'],
+    [
+      'sinceTime=once',
+      400,
+      'parsing time "once" as "2006-01-02T15:04:05Z07:00": cannot parse "once" as "2006"',
+    ],
+  ])('API-1: what is asked of a log is judged first: %s', async (query, status, message) => {
+    const at = await makeAccount();
+    const answer = await server.get(`${at}/pods/none/log?${query}`);
+    const whole = status === 422 ? `PodLogOptions "none" is invalid: ${message}` : message;
+    expect(answer.body).toMatchObject({ code: status, message: whole });
+  });
+
+  test('API-1: a proxy is about what runs, never about the object', async () => {
     const at = await makeAccount();
     await makePod(at);
+    const spec = { ports: [{ port: 80, name: 'web' }] };
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 's' }, spec };
+    await server.post(`${at}/services`, service);
+    const told = async (path: string) => {
+      const { status, body } = await server.get(path);
+      return [status, body.reason ?? '', body.message];
+    };
+    const none = (name: string) => [
+      503,
+      'ServiceUnavailable',
+      `no endpoints available for service "${name}"`,
+    ];
+    expect(await told(`${at}/services/s/proxy`)).toEqual([
+      404,
+      'NotFound',
+      'endpoints "s" not found',
+    ]);
+    const endpoints = { apiVersion: 'v1', kind: 'Endpoints', metadata: { name: 's' } };
+    await server.post(`${at}/endpoints`, endpoints);
+    for (const path of ['s/proxy', 's/proxy/', 's/proxy/a/b', 's:80/proxy', 'https:s:web/proxy']) {
+      expect(await told(`${at}/services/${path}`)).toEqual(none('s'));
+    }
+    const subsets = [{ addresses: [{ ip: '10.1.2.3' }], ports: [{ port: 80, name: 'web' }] }];
+    await server.patch(`${at}/endpoints/s`, { subsets }, 'merge');
+    expect(await told(`${at}/services/s:no/proxy`)).toEqual(none('s:no'));
+    expect((await told(`${at}/services/s:web/proxy`)).slice(0, 2)).toEqual([
+      503,
+      'ServiceUnavailable',
+    ]);
+    const noPort = [503, 'ServiceUnavailable', 'no service port 81 found for service "s"'];
+    expect(await told(`${at}/services/s:81/proxy`)).toEqual(noPort);
+    const wrong = [400, 'BadRequest', 'invalid service request "a:b:c:d"'];
+    expect(await told(`${at}/services/a:b:c:d/proxy`)).toEqual(wrong);
+    const barred = [400, 'BadRequest', 'address not allowed'];
+    expect(await told(`${at}/pods/p/proxy/x`)).toEqual(barred);
+    const absent = [404, 'NotFound', 'nodes "no-node" not found'];
+    expect(await told('/api/v1/nodes/no-node/proxy/metrics')).toEqual(absent);
+
+    // No way to the object around the right to change it.
+    const before = (await server.get(`${at}/services/s`)).body;
+    const labelled = { ...before, metadata: { ...before.metadata, labels: { a: 'b' } } };
+    expect((await server.put(`${at}/services/s/proxy`, labelled)).status).toBe(503);
+    const patch = { metadata: { labels: { a: 'b' } } };
+    expect((await server.patch(`${at}/services/s/proxy`, patch, 'merge')).status).toBe(503);
+    expect((await server.post(`${at}/services/s/proxy`, labelled)).status).toBe(503);
+    expect((await server.remove(`${at}/services/s/proxy`)).status).toBe(503);
+    const { resources } = (await server.get('/api/v1')).body;
+    for (const name of ['nodes/proxy', 'pods/proxy', 'services/proxy']) {
+      const { verbs } = resources.find((one: Loose) => one.name === name);
+      expect(verbs).toEqual(['create', 'delete', 'get', 'patch', 'update']);
+    }
+    expect((await server.get(`${at}/services/s`)).body).toEqual(before);
+  });
+
+  test('API-1: exec, attach and port-forward say what there is no way to', async () => {
+    const at = await makeAccount();
+    await makePod(at);
+    const told = async (path: string) => {
+      const { status, body } = await server.get(`${at}/pods/${path}`);
+      return [status, body.reason ?? '', body.message];
+    };
+    const unplaced = [400, 'BadRequest', 'pod p does not have a host assigned'];
     for (const name of ['exec', 'attach', 'portforward']) {
-      const answer = await server.get(`${at}/pods/p/${name}`);
-      expect(answer, name).toMatchObject({ status: 503, body: { reason: 'ServiceUnavailable' } });
+      expect(await told(`p/${name}`)).toEqual(unplaced);
+      expect(await told(`none/${name}`)).toEqual([404, 'NotFound', 'pods "none" not found']);
+    }
+    const wrong = [400, 'BadRequest', 'container x is not valid for pod p'];
+    expect(await told('p/exec?container=x')).toEqual(wrong);
+    expect(await told('p/attach?container=x')).toEqual(wrong);
+    expect(await told('p/portforward?ports=80')).toEqual(unplaced);
+
+    const target = { kind: 'Node', name: 'a-node' };
+    const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'p' }, target };
+    await server.post(`${at}/pods/p/binding`, binding);
+    const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'a-node' } };
+    const unknown = 'no preferred addresses found; known addresses: []';
+    const addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
+    for (const name of ['exec', 'attach', 'portforward', 'log']) {
+      expect(await told(`p/${name}`)).toEqual([404, 'NotFound', 'nodes "a-node" not found']);
+    }
+    await server.post('/api/v1/nodes', node);
+    expect(await told('p/exec')).toEqual([500, '', unknown]);
+    await server.patch('/api/v1/nodes/a-node/status', { status: { addresses } }, 'merge');
+    expect((await told('p/exec')).slice(0, 2)).toEqual([503, 'ServiceUnavailable']);
+  });
+
+  test('API-1: which container of several is meant has to be said', async () => {
+    const at = await makeAccount();
+    const containers = ['a', 'b'].map((name) => ({ name, image: 'x:1' }));
+    const initContainers = [{ name: 'i', image: 'x:1' }];
+    const spec = { containers, initContainers };
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'many' }, spec };
+    expect((await server.post(`${at}/pods`, pod)).status).toBe(201);
+    for (const name of ['log', 'exec', 'attach']) {
+      expect((await server.get(`${at}/pods/many/${name}`)).body.message).toBe(
+        'a container name must be specified for pod many, choose one of: [i a b]',
+      );
     }
   });
 });

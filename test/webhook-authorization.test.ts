@@ -195,6 +195,22 @@ describe('AUTHZ-2: what a webhook is asked', () => {
       version: 'v1',
       resource: 'pods',
     });
+    const attributes = { verb: 'list', resource: 'pods' };
+    const requirements = [{ key: 'a', operator: 'In' }];
+    // Not even judged: this one would be refused.
+    const fieldSelector = { rawSelector: 'a=b', requirements };
+    const resourceAttributes = { ...attributes, fieldSelector, labelSelector: fieldSelector };
+    for (const [path, spec] of [
+      ['subjectaccessreviews', { user: 'amy' }],
+      ['selfsubjectaccessreviews', {}],
+    ] as const) {
+      const answer = await without.post(`/apis/${group}/v1/${path}`, {
+        spec: { ...spec, resourceAttributes },
+      });
+      expect(answer.status, path).toBe(201);
+      expect(answer.body.spec).toEqual({ ...spec, resourceAttributes: attributes });
+      expect(answer.body.status.allowed).toBe(true);
+    }
   });
 });
 

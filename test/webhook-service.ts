@@ -1,10 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import https from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
 import { systemClock } from '../src/base/clock.ts';
 import { ensureServingCertificates } from '../src/server/certificates.ts';
 import type { Loose } from './harness.ts';
@@ -79,12 +78,15 @@ export async function startWebhookService(
       });
     },
   );
-  const sockets = new Set<TLSSocket>();
-  server.on('secureConnection', (socket) => {
+  const sockets = new Set<Socket>();
+  const track = (socket: Socket) => {
     sockets.add(socket);
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
-  });
+  };
+  // One whose handshake is not over would hold up the end, too.
+  server.on('connection', track);
+  server.on('secureConnection', track);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const file = (name: string, text: string) => {

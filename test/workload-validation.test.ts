@@ -201,7 +201,7 @@ describe('ReplicaSet, DaemonSet and StatefulSet', () => {
     const revision = { apiVersion: 'apps/v1', kind: 'ControllerRevision', metadata: { name: 'r' } };
     const none = await server.post(at, { ...revision, revision: -1 });
     expect(none.body.message).toBe(
-      'ControllerRevision.apps "r" is invalid: [data: Required value: data is mandatory, revision: Invalid value: -1: must be greater than or equal to 0]',
+      'ControllerRevision.apps "r" is invalid: [revision: Invalid value: -1: must be greater than or equal to 0, data: Required value: data is mandatory]',
     );
     const body = await made(at, { ...revision, revision: 1, data: { a: 1 } });
     const changed = await server.put(`${at}/r`, { ...body, data: { a: 2 } });

@@ -1,3 +1,4 @@
+import type { Waiting } from '../base/exchange.ts';
 import { createExpiringCache } from '../base/expiring-cache.ts';
 import { isObject, type JsonObject, member } from '../base/json.ts';
 import { webhookBody } from '../base/webhook.ts';
@@ -24,14 +25,14 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
   const policy = configurations.imagePolicy;
   if (policy === undefined) throw new Error('ImagePolicyWebhook has no configuration');
   const verdicts = createExpiringCache<Verdict>({ entriesMax: verdictsMax, clock });
-  const ask = async (spec: JsonObject): Promise<Verdict> => {
+  const ask = async (spec: JsonObject, client: Waiting | undefined): Promise<Verdict> => {
     const key = JSON.stringify(spec);
     const known = verdicts.get(key);
     if (known !== undefined) return known;
     const apiVersion = `${dialect.group('imagepolicy')}/v1alpha1`;
     const metadata = { creationTimestamp: null };
     const review = { kind: 'ImageReview', apiVersion, metadata, spec, status: { allowed: false } };
-    const verdict = await policy.webhook.call(webhookBody(review), verdictOf);
+    const verdict = await policy.webhook.call(webhookBody(review), verdictOf, client);
     verdicts.set(key, verdict, verdict.allowed ? policy.allowTtlMs : policy.denyTtlMs);
     return verdict;
   };
@@ -52,7 +53,8 @@ export function imagePolicyWebhook(tools: AdmissionTools): AdmissionPlugin {
       if (pod === undefined) return;
       let verdict: Verdict;
       try {
-        verdict = await ask(reviewSpec(pod, call.target.namespace, dialect.group('image-policy')));
+        const spec = reviewSpec(pod, call.target.namespace, dialect.group('image-policy'));
+        verdict = await ask(spec, call.context.request?.client);
       } catch (error) {
         fails(call, pod, error);
         return;

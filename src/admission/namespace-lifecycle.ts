@@ -3,7 +3,7 @@ import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { AdmissionPlugin } from './chain.ts';
-import type { AdmissionTools } from './tools.ts';
+import { type AdmissionTools, nameOf } from './tools.ts';
 
 /**
  * Refuses to create in a namespace that is absent (404) or being deleted (403 with cause
@@ -48,7 +48,7 @@ function checkOpen(call: AdmissionCall, found: ApiObject | undefined): void {
 
 function terminatingError(call: AdmissionCall, namespace: string): StatusError {
   const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
-  const plain = forbidden(groupResourceOf(call.target.def), call.name, why);
+  const plain = forbidden(groupResourceOf(call.target.def), nameOf(call), why);
   return new StatusError({
     code: 403,
     reason: 'Forbidden',

@@ -204,7 +204,7 @@ export class Aggregation implements AggregationPort {
       return true;
     }
     await this.#discovery.firstLook();
-    sendAggregated(admitted, { form, document: this.#aggregated(form.version) });
+    await sendAggregated(admitted, { form, document: this.#aggregated(form.version) });
     return true;
   }
 

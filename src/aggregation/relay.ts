@@ -5,7 +5,6 @@ import type { BodyStream, ResponseStream } from '../base/exchange.ts';
 import { goNetworkError } from '../client/network-wording.ts';
 import type { Admitted } from '../endpoints/call.ts';
 import { isLongRunning } from '../meta/long-running.ts';
-import { StatusError } from '../meta/status.ts';
 import { joinConnections } from './join-connections.ts';
 import { answerText } from './plain-answer.ts';
 import { answeredHeaders, forwardedHeaders, wantedProtocol } from './proxy-headers.ts';
@@ -60,7 +59,6 @@ export class Relay implements RemoteAnswer {
   #isLate = false;
   #whenOver: (() => void)[] = [];
   #resolve: () => void = () => {};
-  #reject: (error: Error) => void = () => {};
 
   constructor(call: RelayedCall) {
     this.#call = call;
@@ -69,14 +67,13 @@ export class Relay implements RemoteAnswer {
   }
 
   /**
-   * Resolves when the answer has been given, or has begun if it may last. Rejects with the StatusError
-   * of a request whose time was up before it was answered.
+   * Resolves when the answer has been given, or has begun if it may last, or when nobody waits for it
+   * any more.
    */
   run(): Promise<void> {
     const { exchange } = this.#call.admitted;
-    const outcome = new Promise<void>((resolve, reject) => {
+    const outcome = new Promise<void>((resolve) => {
       this.#resolve = resolve;
-      this.#reject = reject;
     });
     exchange.onAbort(() => this.#end('cut'));
     if (this.#state === 'over') return outcome;
@@ -198,30 +195,20 @@ export class Relay implements RemoteAnswer {
   }
 
   #setTimer(): void {
-    const { info, context } = this.#call.admitted;
+    const { info, context, exchange, deadline } = this.#call.admitted;
     if (this.#isLong) return;
     const segments = info.path.split('/').filter((segment) => segment !== '');
     const isDiscovery = !info.isResourceRequest && segments.length === 3;
-    const { requestTimeoutMs } = context.limits;
+    const leftMs = Math.max(0, deadline.dueMs - context.clock.monotonic());
     const late = () => {
       this.#isLate = true;
-      if (this.#state === 'answering') this.#end('cut');
-      else if (isDiscovery) this.onFailure(new Error('context deadline exceeded'));
-      else this.#giveUp();
+      if (this.#state === 'answering') {
+        context.metrics.aborted(exchange, info);
+        this.#end('cut');
+      } else if (isDiscovery) this.onFailure(new Error('context deadline exceeded'));
     };
-    const delayMs = isDiscovery ? discoveryTimeoutMs : requestTimeoutMs;
-    this.#timer = context.clock.after(Math.min(delayMs, requestTimeoutMs), late);
-  }
-
-  #giveUp(): void {
-    this.#release();
-    this.#reject(
-      new StatusError({
-        code: 504,
-        reason: 'Timeout',
-        message: 'Timeout: request did not complete within the allotted timeout',
-      }),
-    );
+    const delayMs = isDiscovery ? Math.min(leftMs, discoveryTimeoutMs) : leftMs;
+    this.#timer = context.clock.after(delayMs, late);
   }
 
   #isRefusedRedirect(incoming: IncomingMessage): boolean {

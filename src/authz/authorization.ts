@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { forbidden, type StatusError } from '../meta/status.ts';
+import { AccessDenied, forbidden, type StatusError } from '../meta/status.ts';
 import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts';
 
 /** Only this module holds the key, so nothing else can make a Permit. */
@@ -135,11 +135,13 @@ function permit(
 /** The 403 of a request that was not allowed, in upstream's words (AUTHZ-1). */
 export function forbiddenMessage(attributes: Attributes, reason: string): StatusError {
   const text = escapeMarkup(cannot(attributes));
-  return forbidden(
+  const { message, status } = forbidden(
     { group: attributes.group, resource: attributes.resource },
     attributes.name,
     reason === '' ? text : `${text}: ${reason}`,
   );
+  const { details = {} } = status;
+  return new AccessDenied({ code: 403, reason: 'Forbidden', message, details });
 }
 
 function cannot(attributes: Attributes): string {

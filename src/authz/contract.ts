@@ -1,3 +1,4 @@
+import type { Waiting } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { FieldRequirement, LabelRequirement } from '../meta/selectors.ts';
 import type { RequestSubject, UserInfo } from '../meta/types.ts';
@@ -8,6 +9,8 @@ export interface Attributes extends RequestSubject {
   /** What a list, watch or deletecollection keeps to; absent when it keeps to nothing readable. */
   readonly fieldSelector?: readonly FieldRequirement[];
   readonly labelSelector?: readonly LabelRequirement[];
+  /** Who waits for the verdict: where nobody does any more, nobody else need be asked. */
+  readonly client?: Waiting | undefined;
 }
 
 export type Decision = 'allow' | 'deny' | 'no-opinion';

@@ -65,7 +65,8 @@ export function createWebhookAuthorizer(
     const body = accessReviewBody(spec, { apiVersion, version });
     let status: AccessReviewStatus;
     try {
-      status = await webhook.call(body, (answer) => readAccessReview(answer, apiVersion));
+      const read = (answer: JsonObject) => readAccessReview(answer, apiVersion);
+      status = await webhook.call(body, read, attributes.client);
     } catch (error) {
       if (!(error instanceof WebhookError)) throw error;
       if (settings.failurePolicy === 'NoOpinion') parts.onFailOpen(error.outcome);

@@ -31,6 +31,15 @@ export const systemClock: Clock = {
   },
 };
 
+/** As `systemClock`, for a program that does nothing but wait: what it waits for keeps it alive. */
+export const programClock: Clock = {
+  ...systemClock,
+  after(delayMs, task) {
+    const handle = setTimeout(task, delayMs);
+    return { stop: () => clearTimeout(handle) };
+  },
+};
+
 interface Scheduled {
   readonly task: () => void;
   readonly periodMs: number | undefined;

@@ -35,20 +35,35 @@ export interface Exchange {
   takeOver(): TakenConnection | undefined;
   /** The connection, the key for per-connection memos; same object for all its exchanges. */
   readonly connection: Connection;
-  /** Runs once when the client has gone before the answer was complete. */
+  /**
+   * Runs once when nobody waits for the answer any more: the client has gone before it was complete,
+   * or somebody else answers.
+   */
   onAbort(callback: () => void): void;
   readonly aborted: boolean;
   /** The status it was answered with; undefined before that. */
   readonly answeredStatus?: number | undefined;
 
   /** Answers whole. `body` pieces are written in order without being copied together. */
-  send(response: {
-    status: number;
-    headers: ResponseHeaders;
-    body: Buffer | Iterable<BodyPiece>;
-  }): void;
+  send(response: WholeResponse): void;
   /** Begins a streamed answer. */
   stream(response: { status: number; headers: ResponseHeaders }): ResponseStream;
+  /**
+   * Takes the answer from whoever was to give it, who is told as when the client goes and may answer
+   * without effect from here on. Gives what answers instead, to be called once; undefined where an
+   * answer has begun, or nobody waits for one.
+   */
+  supersede(): ((response: WholeResponse) => void) | undefined;
+}
+
+/** Who waits for an answer, for those who only want to know whether anybody does. */
+export type Waiting = Pick<Exchange, 'aborted' | 'onAbort'>;
+
+/** An answer that is sent in one go. */
+export interface WholeResponse {
+  readonly status: number;
+  readonly headers: ResponseHeaders;
+  readonly body: Buffer | Iterable<BodyPiece>;
 }
 
 /** What collects a request's body as it arrives. */

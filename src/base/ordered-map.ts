@@ -147,8 +147,14 @@ function asRoot<V>(nodes: readonly Node<V>[]): Node<V> | undefined {
 function setIn<V>(node: Node<V>, key: string, value: V): readonly Node<V>[] {
   if (isLeaf(node)) return setInLeaf(node, key, value);
   const at = childFor(node, key);
-  const made = setIn(node.children[at] as Node<V>, key, value);
+  const child = node.children[at] as Node<V>;
+  const made = setIn(child, key, value);
   const children = node.children.slice();
+  const [only] = made;
+  if (made.length === 1 && only !== undefined && firstKey(only) === node.firsts[at]) {
+    children[at] = only;
+    return [{ children, firsts: node.firsts, size: node.size - child.size + only.size }];
+  }
   children.splice(at, 1, ...made);
   if (children.length <= nodeMax) return [makeBranch(children)];
   const half = children.length >>> 1;

@@ -1,3 +1,4 @@
+import type { Waiting } from './exchange.ts';
 import type { JsonObject } from './json.ts';
 
 /** How one round trip to a webhook ended. */
@@ -7,10 +8,10 @@ export type WebhookOutcome = 'success' | 'timeout' | 'error' | 'canceled';
 export interface Webhook {
   /**
    * Posts `body`, a JSON text, and gives what `read` makes of the answer; what `read` throws counts
-   * as a failed call. Tries again where the service says that it may pass. Rejects with WebhookError
-   * only.
+   * as a failed call. Tries again where the service says that it may pass, as long as `client` waits
+   * where there is one. Rejects with WebhookError only.
    */
-  call<T>(body: string, read: (answer: JsonObject) => T): Promise<T>;
+  call<T>(body: string, read: (answer: JsonObject) => T, client?: Waiting): Promise<T>;
 }
 
 /** A webhook could not be asked, or its answer cannot be used. The message names no address. */

@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import { jsonText } from '../codec/json.ts';
+import { parseGoTime } from '../meta/times.ts';
 import { mayRead, pathReader } from './crd-path.ts';
 import type { CrdColumn } from './crd-shape.ts';
 import type { ColumnDef } from './resource-def.ts';
@@ -55,6 +56,7 @@ function columnOf(column: CrdColumn, printAge: PrintAge): ColumnDef {
     priority: column.priority ?? 0,
     cell: (object: JsonObject, nowMs: number) => {
       const value = read?.(object);
+      if (value === null && column.type === 'string') return '<no value>';
       return value === undefined || value === null
         ? null
         : cellOf(column.type, value, (timestamp) => printAge(timestamp, nowMs));
@@ -79,7 +81,7 @@ function cellOf(
       return typeof value === 'boolean' ? value : null;
     case 'date':
       if (typeof value !== 'string') return null;
-      return Number.isNaN(Date.parse(value)) ? '<invalid>' : printAge(value);
+      return 'error' in parseGoTime(value) ? '<invalid>' : printAge(value);
     default:
       return null;
   }

@@ -64,7 +64,7 @@ export interface CrdConversion extends JsonObject {
 }
 
 export interface CrdStatus extends JsonObject {
-  conditions?: CrdCondition[];
+  conditions?: CrdCondition[] | null;
   acceptedNames?: CrdNames;
   storedVersions?: string[];
 }

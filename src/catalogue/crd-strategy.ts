@@ -81,7 +81,27 @@ export function customStrategy(
 /** What is stored is read with its defaults: so a status with a default is there at once. */
 function dropStatus(rules: VersionRules, object: ApiObject): void {
   delete object['status'];
-  applyDefaults(rules.schema)(object);
+  const { status } = defaultsOf(statusAlone(rules.schema));
+  if (status !== undefined) object['status'] = status;
+}
+
+function defaultsOf(schema: Schema): JsonObject {
+  const filled: JsonObject = {};
+  applyDefaults(schema)(filled);
+  return filled;
+}
+
+const statusSchemas = new WeakMap<Schema, Schema>();
+
+/** The rest of an object has its defaults, and what of them does not belong was taken out again. */
+function statusAlone(schema: Schema): Schema {
+  const known = statusSchemas.get(schema);
+  if (known !== undefined) return known;
+  const status = resolved(schema).properties?.get('status');
+  const properties = new Map(status === undefined ? [] : [['status', status]]);
+  const alone: Schema = { type: 'object', properties };
+  statusSchemas.set(schema, alone);
+  return alone;
 }
 
 function prepareMain(rules: VersionRules, object: ApiObject, old: ApiObject): void {
@@ -246,7 +266,9 @@ function accessorError(path: string, value: JsonValue, want: string): string {
       ? '<nil>'
       : typeof value === 'object'
         ? 'map[string]interface {}'
-        : goTypes[typeof value];
+        : Number.isInteger(value)
+          ? 'int64'
+          : goTypes[typeof value];
   const shown = typeof value === 'object' ? '<nil>' : String(value);
   return `${path} accessor error: ${shown} is of the type ${got}, expected ${want}`;
 }

@@ -214,8 +214,26 @@ describe('paths of columns', () => {
     ['.list[?(@.t=="y")].v', 2],
     [".list[?(@.t=='z')].v", undefined],
     ['.a\\.b', 1],
-    ["['a.b']", 1],
+    ["['a\\.b']", 1],
+    ["['a.b']", undefined],
     ['.none.of.it', undefined],
+    ['..er', true],
+    ['..v', 1],
+    ['.list[-1:].v', 2],
+    ['.list[0:1].v', 1],
+    ['.list[::2].t', 'x'],
+    ['.list[2].v', undefined],
+    ['.list[1,0].v', 2],
+    [".list[0]['v','t']", 1],
+    ['.list[?(@.v>1)].t', 'y'],
+    ['.list[?(@.v<=1)].t', 'x'],
+    ['.list[?(@.v==1.0)].t', undefined],
+    ['.list[?( @.t != "x" )].v', 2],
+    ['.list[?("y"==@.t)].v', 2],
+    ['.list[?(@.t)].v', 1],
+    ['.list[?(@.none)].v', undefined],
+    ['.list[?(@.none=="x")].v', undefined],
+    ['.list[?(@["t"]=="y")].v', 2],
   ];
   test.each(rows)('%s', (path, expected) => {
     expect(pathReader(path)?.(value)).toEqual(expected);
@@ -234,12 +252,26 @@ describe('paths of columns', () => {
     ['.spec.managedFields', false],
     ['.spec', false],
     ['.metadata.managedFieldsToo', false],
-    ['..metadata', false],
+    ['..metadata', true],
+    ["['spec','metadata'].managedFields", true],
+    ["['spec','status'].managedFields", false],
   ])('%s may read managed fields: %s', (path, expected) => {
     expect(mayRead(path, ['metadata', 'managedFields'])).toBe(expected);
   });
 
-  test('an unknown form is no path', () => {
-    expect(pathReader('..x')).toBeUndefined();
+  test.each(['x', '.a[', '.a[b]', '.a[?(@.b]', '.a[?(@.b=1)]', '.a[1:b]', `${'.a..'.repeat(9)}[`])(
+    'no path: %s',
+    (path) => {
+      expect(pathReader(path)).toBeUndefined();
+    },
+  );
+
+  test('what would lead to any number of values leads nowhere', () => {
+    const twice = "['deep','deep']";
+    const nested = { deep: { deep: { deep: { deep: { deep: { deep: {} } } } } } };
+    const value: JsonValue = JSON.parse(JSON.stringify(nested));
+    expect(pathReader(twice.repeat(6))?.(value)).toEqual({});
+    const wide: JsonValue = { all: Array.from({ length: 200 }, () => [1]) };
+    expect(pathReader('.all[*,*,*,*,*,*][*,*,*,*,*,*,*,*,*]')?.(wide)).toBeUndefined();
   });
 });

@@ -1,5 +1,4 @@
-import type { JsonObject } from '../base/json.ts';
-import { decodeCustom } from '../engines/schema/custom-object.ts';
+import { type CustomDecoder, decodeCustom, pruneCustom } from '../engines/schema/custom-object.ts';
 import type { EmbeddedRules } from '../engines/schema/embedded.ts';
 import { schemaFromOpenApi } from '../engines/schema/from-openapi.ts';
 import type { Schema } from '../engines/schema/schema.ts';
@@ -11,6 +10,7 @@ import { pathReader } from './crd-path.ts';
 import type { Crd, CrdNames, CrdScale, CrdVersion } from './crd-shape.ts';
 import { customStrategy, type RuleCompiler, type VersionRules } from './crd-strategy.ts';
 import {
+  type ObjectConverter,
   type ResourceDef,
   type StorageDef,
   type SubresourceDef,
@@ -29,6 +29,8 @@ export interface CustomKindDeps {
   readonly printAge: PrintAge;
   /** Absent: rules are kept but not run. */
   readonly compileRules?: RuleCompiler;
+  /** Of a definition whose versions a webhook converts; absent: nobody does. */
+  readonly converterFor?: (crd: Crd) => ObjectConverter;
 }
 
 /** A version of a custom kind, with the decoder its objects need in place of `decodeTyped`. */
@@ -37,7 +39,7 @@ export interface CustomVersionDef extends VersionDef {
    * Defaults, prunes and coerces a body in place; gives the paths of unknown members. Throws
    * `DecodeError` or `EmbeddedError` for metadata of the wrong type.
    */
-  readonly decode: (object: JsonObject) => string[];
+  readonly decode: CustomDecoder;
   readonly scale?: CrdScale;
   readonly hasStatus: boolean;
 }
@@ -61,6 +63,9 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
     versions.map((version) => [version.version, rulesOf(version, deps, names)]),
   );
   const stored = crd.spec.versions.find((version) => version.storage)?.name ?? '';
+  // Where versions differ by their names alone, each may be selected by its own fields.
+  const shown = isConverted(crd) ? [stored] : crd.spec.versions.map(({ name }) => name);
+  const storage = storageOf(crd, { names, version: stored, shown });
   const storedRules = rules.get(stored);
   const hasStatus = versions.some((version) => version.hasStatus);
   return {
@@ -73,8 +78,10 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
     categories: names.categories ?? [],
     scope: crd.spec.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
     verbs: standardVerbs,
-    versions: versions.map((version) => version),
-    storage: storageOf(crd, { names, stored }),
+    versions: isConverted(crd)
+      ? versions.map((one) => ({ ...one, form: formOf(crd, { names, stored, storage }, one) }))
+      : versions.map((version) => version),
+    storage,
     strategy: {
       ...customStrategy(
         (context) => {
@@ -86,10 +93,10 @@ export function fromCrd(crd: Crd, deps: CustomKindDeps): CustomResourceDef {
       ),
       ...fieldLabelsOf(crd),
     },
-    subresources: customSubresources(versions, { group, names, stored }),
+    subresources: customSubresources(versions),
     custom: {
       crdName: crd.metadata.name ?? '',
-      conversion: crd.spec.conversion?.strategy === 'Webhook' ? 'Webhook' : 'None',
+      ...(isConverted(crd) ? { converter: deps.converterFor?.(crd) ?? noConverter } : {}),
     },
   };
 }
@@ -116,6 +123,7 @@ function versionOf(
     columns: columnsOf(version.additionalPrinterColumns, deps.printAge),
     ...(showsManagedFields(version.additionalPrinterColumns) ? { showsManagedFields: true } : {}),
     decode: decodeCustom(schema, deps.embedded),
+    prune: pruneCustom(schema, deps.embedded),
     hasStatus: version.subresources?.status !== undefined,
     ...(scale === undefined ? {} : { scale }),
     ...(warning === undefined ? {} : { deprecationWarning: warning }),
@@ -190,15 +198,43 @@ function deprecationWarning(crd: Crd, version: CrdVersion, names: CrdNames): str
   return better === undefined ? text : `${text}; use ${group}/${better.name} ${names.kind}`;
 }
 
-function storageOf(crd: Crd, parts: { names: CrdNames; stored: string }): StorageDef {
-  const { group } = crd.spec;
-  const version = crd.spec.versions.find((one) => one.name === parts.stored);
-  const fields = (version?.selectableFields ?? []).map(
-    ({ jsonPath }) => [labelOf(jsonPath), pathReader(jsonPath)] as const,
-  );
+/** Whether versions of a kind become one another by more than their names. */
+function isConverted(crd: Crd): boolean {
+  return crd.spec.conversion?.strategy === 'Webhook';
+}
+
+const noConverter: ObjectConverter = {
+  convert: () => Promise.reject(new Error('conversion webhooks are not called here')),
+};
+
+/** How objects of a version are looked at: as the stored ones, where it is that version. */
+function formOf(
+  crd: Crd,
+  parts: { names: CrdNames; stored: string; storage: StorageDef },
+  { version }: VersionDef,
+): StorageDef {
+  const { names, stored, storage } = parts;
+  return version === stored ? storage : storageOf(crd, { names, version, shown: [version] });
+}
+
+/** How objects of a version are kept: the stored ones, or a view of them in another version. */
+function storageOf(
+  crd: Crd,
+  parts: {
+    names: CrdNames;
+    version: string;
+    /** Versions whose selectable fields are looked at. */
+    shown: readonly string[];
+  },
+): StorageDef {
+  const { group, versions } = crd.spec;
+  const paths = versions
+    .filter(({ name }) => parts.shown.includes(name))
+    .flatMap(({ selectableFields = [] }) => selectableFields.map(({ jsonPath }) => jsonPath));
+  const fields = [...new Set(paths)].map((path) => [labelOf(path), pathReader(path)] as const);
   return {
     prefix: `/registry/${group}/${parts.names.plural}/`,
-    apiVersion: apiVersionOf({ group, version: parts.stored }),
+    apiVersion: apiVersionOf({ group, version: parts.version }),
     kind: parts.names.kind,
     ...(fields.length === 0 ? {} : { fieldsOf: (object: ApiObject) => selectable(object, fields) }),
   };
@@ -229,19 +265,14 @@ function fieldLabelsOf(crd: Crd): Pick<ResourceDef['strategy'], 'fieldLabels'> {
   return Object.keys(labels).length === 0 ? {} : { fieldLabels: labels };
 }
 
-function customSubresources(
-  versions: readonly CustomVersionDef[],
-  parts: { group: string; names: CrdNames; stored: string },
-): readonly SubresourceDef[] {
+function customSubresources(versions: readonly CustomVersionDef[]): readonly SubresourceDef[] {
   const verbs = ['get', 'patch', 'update'] as const;
-  const { group, names, stored } = parts;
   const those = (has: (version: CustomVersionDef) => boolean) =>
     versions.filter(has).map(({ version }) => version);
   const all: readonly SubresourceDef[] = [
     {
       name: 'status',
       verbs,
-      kind: { group, version: stored, kind: names.kind },
       versions: those(({ hasStatus }) => hasStatus),
     },
     {

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { CustomDecoder } from '../engines/schema/custom-object.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import type { FieldError } from '../meta/field-error.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
@@ -32,11 +33,22 @@ export interface ResourceDef {
   /** Absent for built-in kinds. */
   readonly custom?: {
     readonly crdName: string;
-    /** How its versions become one another: by their names alone, or by a webhook. */
-    readonly conversion: 'None' | 'Webhook';
+    /** Set where objects become another version by more than its name (CRD-4). */
+    readonly converter?: ObjectConverter;
+    /** In a view of a kind whose stored form is one of its other versions: the kind itself. */
+    readonly viewOf?: ResourceDef;
   };
   /** A whole, valid object for the contract test and `explain`, in the preferred version. */
   readonly example?: () => JsonObject;
+}
+
+/** Makes objects of one version into those of another where only somebody outside knows how. */
+export interface ObjectConverter {
+  /**
+   * The objects in another version, in their order; what has it already is given as it is. The given
+   * ones do not change. Rejects with a StatusError when one of them cannot be had.
+   */
+  convert(objects: readonly ApiObject[], apiVersion: string): Promise<readonly ApiObject[]>;
 }
 
 export type ApiVerb =
@@ -78,13 +90,21 @@ export interface VersionDef {
    * Custom kinds: defaults, prunes and coerces a body in place and gives the paths of unknown
    * members. Absent for built-in kinds, which `decodeTyped` their schema.
    */
-  readonly decode?: (object: JsonObject) => readonly string[];
+  readonly decode?: CustomDecoder;
+  /** The same without defaults: for what another version of a custom kind became. */
+  readonly prune?: (object: JsonObject) => void;
+  /** How objects of this version are kept and looked at, where it is not as the stored ones. */
+  readonly form?: StorageDef;
   /** Fills absent fields in place with their defaults, beyond the schema's own `default`s. */
   readonly defaults?: (object: ApiObject) => void;
   /** Converts in place; absent when the version differs from the stored one in apiVersion only. */
   readonly toStorage?: (object: ApiObject) => ApiObject;
   readonly fromStorage?: (object: ApiObject) => ApiObject;
   readonly columns?: readonly ColumnDef[];
+  /** What a row says of its object beside the cells; told off the stored form. Absent: nothing. */
+  readonly rowConditions?: (object: JsonObject) => readonly JsonObject[];
+  /** In which order a list's rows stand, where that is not the order of the list. */
+  readonly rowOrder?: (one: JsonObject, other: JsonObject) => number;
   /** Custom kinds: a column may show who wrote which field; others need not be told. */
   readonly showsManagedFields?: true;
   /** The same columns, where they can be told off the stored form: rows are then not converted. */
@@ -106,7 +126,7 @@ export interface StorageDef {
 
 export interface SubresourceDef {
   readonly name: string;
-  readonly verbs: readonly ('get' | 'update' | 'patch' | 'create')[];
+  readonly verbs: readonly ('create' | 'delete' | 'get' | 'patch' | 'update')[];
   /** Status subresources of kinds with status are generic; others bring their own endpoint. */
   readonly kind?: { readonly group: string; readonly version: string; readonly kind: string };
   /** Versions of the resource that have it; absent: all. */
@@ -149,6 +169,8 @@ export interface StrategyContext {
 export interface Strategy {
   /** Judges `metadata.name`; messages for a 422. */
   readonly validateName: (name: string) => readonly string[];
+  /** Of a new object, what is wrong with its metadata is told only when nothing else is wrong. */
+  readonly judgesBeforeMetadata?: boolean;
   /**
    * Gives the object what no other may have too (a Service's addresses and ports), in place and
    * ahead of `prepare…`; `old` is absent for a create. Throws StatusError when there is none to
@@ -207,6 +229,8 @@ export interface Strategy {
    * named here has these alone (and metadata.name, metadata.namespace); others have the stored ones.
    */
   readonly fieldLabels?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** What a selector of a field that is none is told, where that is not said as of other kinds. */
+  readonly unknownFieldMessage?: (label: string) => string;
   readonly afterCommit?: (change: {
     readonly type: 'create' | 'update' | 'delete';
   }) => MaybePromise<void>;

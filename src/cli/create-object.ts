@@ -2,22 +2,14 @@ import type { JsonObject } from '../base/json.ts';
 import { ApiError } from '../client/api-client.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
-import { lastAppliedName, withLastApplied } from './last-applied.ts';
+import { lastAppliedName, placed, saveConfigFlag, withLastApplied } from './last-applied.ts';
 import { outputFlags, reportObject } from './output.ts';
 import { resourceOfObject } from './selection.ts';
 import type { Session } from './session.ts';
 import { dryRunOf, dryRunSuffix, objectPath, writeFlags, writeQuery } from './writes.ts';
 
 /** Flags of every command that creates an object. */
-export const createFlags: readonly FlagSpec[] = [
-  ...writeFlags,
-  ...outputFlags,
-  {
-    name: 'save-config',
-    type: 'boolean',
-    help: 'Note the object in its annotation, for a later apply --client-side',
-  },
-];
+export const createFlags: readonly FlagSpec[] = [...writeFlags, ...outputFlags, saveConfigFlag];
 
 /**
  * Creates one object and reports it; `--dry-run=client` only reports. `doing` begins the message of
@@ -29,7 +21,12 @@ export async function createObject(
   doing?: string,
 ): Promise<number> {
   const noted = session.flags.boolean('save-config');
-  const object = noted ? withLastApplied(given, await lastAppliedName(session)) : given;
+  const object = noted
+    ? withLastApplied(
+        placed(session, { resource: await resourceOfObject(session, given), object: given }),
+        await lastAppliedName(session),
+      )
+    : given;
   const suffix = dryRunSuffix(session);
   if (dryRunOf(session) === 'client') {
     reportObject(session, object, `created${suffix}`);

@@ -1,3 +1,5 @@
+import type { Clock } from '../base/clock.ts';
+
 /** What the command line touches of the outside; a test hands in its own. */
 export interface CliIo {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -11,6 +13,8 @@ export interface CliIo {
   err(text: string): void;
   /** Runs a program on the terminal and gives its exit code (editors, diff). */
   run(command: string, args: readonly string[]): Promise<number>;
+  /** What waits between attempts go by; absent: the host's. */
+  readonly clock?: Clock;
   /** Aborts when the user interrupts. */
   readonly signal: AbortSignal;
 }
@@ -25,3 +29,6 @@ export class CliError extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/** A failure that is told as it is, whatever was being done: a flag's, or that of a whole file. */
+export class PlainCliError extends CliError {}

@@ -1,6 +1,6 @@
 import { isObject, type JsonValue, member } from '../base/json.ts';
-import { encodeJson } from '../codec/json.ts';
 import { CliError } from './io.ts';
+import { compactJson } from './pretty-json.ts';
 
 /**
  * kubectl's JSONPath templates: text with `{…}` around paths; `.a.b`, `['a']`, `[0]`, `[1:3]`,
@@ -44,18 +44,17 @@ export function parseTemplate(source: string): Template {
     parseAction(source.slice(open + 1, close).trim(), stack);
     at = close + 1;
   }
-  if (stack.length !== 1) throw new CliError('error parsing jsonpath: unclosed range');
+  if (stack.length !== 1) throw new CliError('unclosed range');
   return stack[0]!.nodes;
 }
 
 function parseAction(inside: string, stack: { nodes: Node[]; steps: readonly Step[] }[]): void {
   if (inside === 'end') {
     const ended = stack.length > 1 ? stack.pop() : undefined;
-    if (ended === undefined)
-      throw new CliError('error parsing jsonpath: not in range, nothing to end');
+    if (ended === undefined) throw new CliError('not in range, nothing to end');
     stack.at(-1)!.nodes.push({ type: 'range', steps: ended.steps, body: ended.nodes });
   } else if (/^range[^\w-]/.test(inside)) {
-    if (stack.length > depthMax) throw new CliError('error parsing jsonpath: nested too deeply');
+    if (stack.length > depthMax) throw new CliError('nested too deeply');
     stack.push({ nodes: [], steps: parsePath(inside.slice('range'.length).trim()) });
   } else if (inside.startsWith('"') || inside.startsWith("'")) {
     stack.at(-1)!.nodes.push({ type: 'text', text: unquote(inside) });
@@ -77,7 +76,7 @@ function closing(source: string, open: number): number {
       return at;
     }
   }
-  throw new CliError('error parsing jsonpath: unclosed action');
+  throw new CliError('unclosed action');
 }
 
 function unquote(text: string): string {
@@ -107,7 +106,7 @@ export function parsePath(source: string): readonly Step[] {
     if (name === '*') steps.push({ type: 'all' });
     else if (name !== '') steps.push({ type: descend ? 'descend' : 'member', name });
     else if (at < source.length && source[at] !== '[') {
-      throw new CliError(`error parsing jsonpath ${JSON.stringify(source)}`);
+      throw new CliError(`unrecognized path ${JSON.stringify(source)}`);
     }
   }
   return steps;
@@ -137,7 +136,7 @@ function closingBracket(source: string, open: number): number {
       if (depth === 0) return at;
     }
   }
-  throw new CliError('error parsing jsonpath: unterminated array');
+  throw new CliError('unterminated array');
 }
 
 function parseBracket(inside: string): Step {
@@ -245,7 +244,36 @@ export function renderTemplate(template: Template, value: JsonValue): string {
     .join('');
 }
 
-/** A value as templates and columns print it: text as it is, the rest as JSON. */
+/** All values that the paths of a template lead to, one after another; its texts are left out. */
+export function valuesOfTemplate(template: Template, value: JsonValue): JsonValue[] {
+  return template.flatMap((node) => {
+    if (node.type === 'text') return [];
+    const found = selectPath(node.steps, value);
+    if (node.type === 'path') return found;
+    return found.flatMap((one) => valuesOfTemplate(node.body, one));
+  });
+}
+
+/** The first member that a path of a template names and its object has not. */
+export function missingKey(template: Template, value: JsonValue): string | undefined {
+  for (const node of template) {
+    if (node.type === 'text') continue;
+    let values: JsonValue[] = [value];
+    for (const step of node.steps) {
+      const lacking = values.some((one) => isObject(one) && applyStep(step, one).length === 0);
+      if (step.type === 'member' && lacking) return step.name;
+      values = values.flatMap((one) => applyStep(step, one));
+    }
+    if (node.type !== 'range') continue;
+    const missing = values
+      .map((one) => missingKey(node.body, one))
+      .find((one) => one !== undefined);
+    if (missing !== undefined) return missing;
+  }
+  return undefined;
+}
+
+/** A value as templates print it: text as it is, the rest as Go's JSON. */
 export function showValue(value: JsonValue): string {
-  return typeof value === 'string' ? value : encodeJson(value).toString();
+  return typeof value === 'string' ? value : compactJson(value);
 }

@@ -26,7 +26,12 @@ export async function runSvcctl(io: CliIo, args: readonly string[]): Promise<num
     }
     session = new Session({ io, flags: parsed.flags, ownFlags: command.flags ?? [] });
     await session.prepare();
-    return await command.run(session, parsed.rest);
+    const exitCode = await command.run(session, parsed.rest);
+    const { warnings } = session;
+    if (exitCode !== 0 || warnings === 0 || !parsed.flags.boolean('warnings-as-errors')) {
+      return exitCode;
+    }
+    throw new CliError(`${warnings} warning${warnings === 1 ? '' : 's'} received`);
   } catch (error) {
     if (io.signal.aborted) return 130;
     const { text, exitCode } = describeError(error);

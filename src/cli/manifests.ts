@@ -2,9 +2,11 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { parseYamlDocuments } from '../client/yaml.ts';
+import { parseLabelSelector } from '../meta/selectors.ts';
+import { describeErrors, NoMatchError, rootOf } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
-import { namespaceOf } from './objects.ts';
+import { namespaceOf, objectAt } from './objects.ts';
 import type { Session } from './session.ts';
 
 export const manifestFlags: readonly FlagSpec[] = [
@@ -22,21 +24,84 @@ const extensions = new Set(['.json', '.yaml', '.yml']);
 
 /** Reads all objects of `-f`, lists unfolded, in order. Throws CliError. */
 export async function loadManifests(session: Session): Promise<Manifest[]> {
-  const manifests: Manifest[] = [];
+  const { manifests, failures } = await readManifests(session);
+  if (failures.length > 0) throw failures[0];
+  if (manifests.length === 0) throw new CliError('no objects passed to apply');
+  return manifests;
+}
+
+/**
+ * Does something (`apply`) with each object of `-f` that `--selector` keeps, whatever becomes of the
+ * others. What failed is told at the end; gives the exit code.
+ */
+export async function eachManifest(
+  session: Session,
+  doing: string,
+  visit: (manifest: Manifest) => Promise<void>,
+): Promise<number> {
+  const { manifests, failures } = await readManifests(session);
+  const kept = manifests.filter(selectedBy(session));
+  if (kept.length === 0 && failures.length === 0) {
+    throw new CliError(`no objects passed to ${doing}`);
+  }
+  for (const manifest of kept) {
+    try {
+      await visit(manifest);
+    } catch (error) {
+      if (session.io.signal.aborted) throw error;
+      const root = rootOf(error);
+      failures.push(root instanceof NoMatchError ? root.in(manifest.source) : error);
+    }
+  }
+  if (failures.length === 0) return 0;
+  session.io.err(describeErrors(failures));
+  return 1;
+}
+
+function selectedBy(session: Session): (manifest: Manifest) => boolean {
+  const selector = session.flags.text('selector') ?? '';
+  if (selector === '') return () => true;
+  const { matches } = parseLabelSelector(selector);
+  return ({ object }) => matches(objectAt(object, 'metadata', 'labels') as Record<string, string>);
+}
+
+interface Reading {
+  readonly manifests: Manifest[];
+  /** What could not be read, of each source the first of it. */
+  readonly failures: unknown[];
+}
+
+async function readManifests(session: Session): Promise<Reading> {
+  const reading: Reading = { manifests: [], failures: [] };
   const names = session.flags.list('filename').flatMap((one) => one.split(','));
   if (names.length === 0) throw new CliError('must specify one of -f and -k');
   for (const name of names) {
     if (name === '-') {
-      manifests.push(...(await parseManifests(await session.io.stdin(), 'STDIN')));
+      await addDocuments(reading, await session.io.stdin(), 'STDIN');
       continue;
     }
     for (const file of filesAt(session, name)) {
-      manifests.push(...(await parseManifests(readFileSync(session.path(file), 'utf8'), file)));
+      await addDocuments(reading, readFileSync(session.path(file), 'utf8'), file);
     }
   }
-  if (manifests.length === 0) throw new CliError('no objects passed to apply');
-  for (const { object } of manifests) checkNamespace(session, object);
-  return manifests;
+  for (const { object } of reading.manifests) checkNamespace(session, object);
+  return reading;
+}
+
+async function addDocuments(reading: Reading, text: string, source: string): Promise<void> {
+  let documents: JsonValue[];
+  try {
+    documents = await parseYamlDocuments(text);
+  } catch (error) {
+    reading.failures.push(new CliError(`error parsing ${source}: ${(error as Error).message}`));
+    return;
+  }
+  try {
+    for (const document of documents) reading.manifests.push(...manifestsOf(document, source));
+  } catch (error) {
+    // What follows in the same text is left alone, as upstream reads one after another.
+    reading.failures.push(error);
+  }
 }
 
 function checkNamespace(session: Session, object: JsonObject): void {
@@ -69,18 +134,9 @@ function filesAt(session: Session, name: string): string[] {
     });
 }
 
-/** The objects of a text of YAML or JSON documents. Rejects with CliError. */
-export async function parseManifests(text: string, source: string): Promise<Manifest[]> {
-  let documents: JsonValue[];
-  try {
-    documents = await parseYamlDocuments(text);
-  } catch (error) {
-    throw new CliError(`error parsing ${source}: ${(error as Error).message}`);
-  }
-  return documents.flatMap((document) => {
-    if (!isObject(document)) throw new CliError(`error parsing ${source}: not an object`);
-    return unfold(document, source);
-  });
+function manifestsOf(document: JsonValue, source: string): Manifest[] {
+  if (!isObject(document)) throw new CliError(`error parsing ${source}: not an object`);
+  return unfold(document, source);
 }
 
 function unfold(object: JsonObject, source: string): Manifest[] {

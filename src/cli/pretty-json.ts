@@ -1,4 +1,6 @@
 import type { JsonValue } from '../base/json.ts';
+import { jsonText } from '../codec/json.ts';
+import { sortMaps } from './sorted-maps.ts';
 
 /** What Go's encoder escapes beyond JSON's own rules. */
 const goEscaped = /[<>&\u2028\u2029]/g;
@@ -28,8 +30,16 @@ function printed(value: JsonValue | undefined, { newline, step }: Indent): strin
   return `{${inner}${lines.join(`,${inner}`)}${newline}}`;
 }
 
-function quoted(text: string): string {
-  return JSON.stringify(text).replace(
+/** Compact JSON as Go writes a map: members in order, no newline at the end. */
+export function compactJson(value: JsonValue): string {
+  return escaped(jsonText(sortMaps(value, undefined)));
+}
+
+const quoted = (text: string): string => escaped(JSON.stringify(text));
+
+/** Outside of strings JSON has none of these characters. */
+function escaped(json: string): string {
+  return json.replace(
     goEscaped,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

@@ -3,6 +3,7 @@ import type { ApiClient } from '../client/api-client.ts';
 import type { ApiResource } from '../client/discovery.ts';
 import { listPages } from '../client/pager.ts';
 import { resourcePath } from '../client/rest-mapper.ts';
+import { NoMatchError } from './errors.ts';
 import type { FlagSpec } from './flags.ts';
 import { CliError } from './io.ts';
 import { loadManifests, manifestFlags } from './manifests.ts';
@@ -15,6 +16,8 @@ export interface Target {
   /** Empty for all namespaces, and for cluster-scoped kinds. */
   readonly namespace: string;
   readonly name: string | undefined;
+  /** The file it was named by, if any. */
+  readonly source?: string;
 }
 
 export const selectorFlags: readonly FlagSpec[] = [
@@ -34,12 +37,23 @@ export async function selectTargets(
   session: Session,
   args: readonly string[],
 ): Promise<readonly Target[]> {
-  if (session.flags.list('filename').length > 0) return targetsOfFiles(session);
+  if (session.flags.list('filename').length > 0) {
+    if (args.length === 0) return targetsOfFiles(session);
+    throw new CliError(
+      'when paths, URLs, or stdin is provided as input, you may not specify resource arguments as well',
+    );
+  }
   const [first, ...names] = args;
   if (first === undefined) {
-    throw new CliError('you must specify the type of resource to work on');
+    throw new CliError(
+      'You must provide one or more resources by argument or filename.\n' +
+        "Example resource specifications include:\n  '-f rsrc.yaml'\n  '--filename=rsrc.json'\n" +
+        "  '<resource> <name>'\n  '<resource>'",
+    );
   }
-  if (args.some((arg) => arg.includes('/'))) return targetsOfPairs(session, args);
+  const isPairs = args.some((arg) => arg.includes('/'));
+  if (isPairs || names.length > 0) checkNoSelector(session, isPairs);
+  if (isPairs) return targetsOfPairs(session, args);
   const resources = await resourcesOf(session, first);
   return resources.flatMap((resource): Target[] => {
     const namespace = namespaceFor(session, resource);
@@ -51,12 +65,31 @@ export async function selectTargets(
   });
 }
 
+/** Collections are only meant where something says which of their objects. Throws CliError. */
+export function checkSelected({ flags }: Session, targets: readonly Target[]): void {
+  const selected = flags.boolean('all') || flags.has('selector') || flags.has('field-selector');
+  if (targets.some((target) => target.name === undefined) && !selected) {
+    throw new CliError('resource(s) were provided, but no name was specified');
+  }
+}
+
+/** Names say what is meant already. */
+function checkNoSelector({ flags }: Session, isPairs: boolean): void {
+  const all = flags.boolean('all');
+  if (!all && !flags.has('selector') && !flags.has('field-selector')) return;
+  throw new CliError(
+    isPairs
+      ? 'selectors and the all flag cannot be used when passing resource/name arguments'
+      : 'name cannot be provided when a selector is specified',
+  );
+}
+
 async function targetsOfFiles(session: Session): Promise<Target[]> {
   const targets: Target[] = [];
-  for (const { object } of await loadManifests(session)) {
+  for (const { object, source } of await loadManifests(session)) {
     const resource = await resourceOfObject(session, object);
     const namespace = resource.namespaced ? namespaceOf(object) || session.namespace : '';
-    targets.push({ resource, namespace, name: nameOf(object) });
+    targets.push({ resource, namespace, name: nameOf(object), source });
   }
   return targets;
 }
@@ -72,7 +105,10 @@ async function targetsOfPairs(session: Session, args: readonly string[]): Promis
           "instead of 'svcctl get resource resource/<resource_name>'",
       );
     }
-    if (type === '' || name === '' || more.length > 0) {
+    if (more.length > 0) {
+      throw new CliError('arguments in resource/name form may not have more than one slash');
+    }
+    if (type === '' || name === '') {
       throw new CliError('arguments in resource/name form must have a single resource and name');
     }
     const resource = await session.resource(type);
@@ -102,13 +138,7 @@ export async function resourceOfObject(session: Session, object: JsonObject): Pr
   const apiVersion = typeof object.apiVersion === 'string' ? object.apiVersion : '';
   const kind = typeof object.kind === 'string' ? object.kind : '';
   const found = (await session.mapper()).byKind(apiVersion, kind);
-  if (found === undefined) {
-    throw new CliError(
-      `resource mapping not found for name: ${JSON.stringify(nameOf(object))} namespace: ` +
-        `${JSON.stringify(namespaceOf(object))}: no matches for kind ${JSON.stringify(kind)} ` +
-        `in version ${JSON.stringify(apiVersion)}\nensure CRDs are installed first`,
-    );
-  }
+  if (found === undefined) throw new NoMatchError({ object, apiVersion, kind });
   return found;
 }
 
@@ -130,7 +160,9 @@ export const targetPath = (target: Target, subresource = ''): string =>
 /** Reads the objects of a target: the one named, or all that the selectors keep. */
 export async function fetchTarget(session: Session, target: Target): Promise<JsonObject[]> {
   const { client } = session;
-  if (target.name !== undefined) return [await client.get(targetPath(target))];
+  if (target.name !== undefined) {
+    return [await client.get(targetPath(target, session.flags.text('subresource') ?? ''))];
+  }
   return listObjects(client, target, selectorQuery(session));
 }
 

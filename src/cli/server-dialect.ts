@@ -1,9 +1,14 @@
 import { type Dialect, dialectNames, dialectOf } from '../dialect.ts';
 import type { Session } from './session.ts';
 
-/** The dialect the server speaks, which the group of its RBAC kinds gives away. */
+/** Groups of which a server has one or another, whatever it leaves out. */
+const telling = ['rbac.authorization', 'apiextensions', 'coordination', 'authorization'];
+
+/** The dialect the server speaks, which its groups give away; the first where none does. */
 export async function serverDialect(session: Session): Promise<Dialect> {
-  const { group } = await session.resourceOfKind('ClusterRole');
+  const { resources } = await session.discovery();
+  const served = new Set(resources.map(({ group }) => group));
   const dialects = dialectNames.map(dialectOf);
-  return dialects.find((one) => one.group('rbac.authorization') === group) ?? dialects[0]!;
+  const speaks = (dialect: Dialect) => telling.some((stem) => served.has(dialect.group(stem)));
+  return dialects.find(speaks) ?? dialects[0]!;
 }

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { programClock } from '../base/clock.ts';
 import { type ApiClient, createApiClient } from '../client/api-client.ts';
 import { type ApiResource, type Discovery, discover } from '../client/discovery.ts';
 import { processExecHost } from '../client/exec-source.ts';
@@ -8,7 +9,9 @@ import {
   type ResolvedContext,
   resolveContext,
 } from '../client/kubeconfig-context.ts';
+import { pause } from '../client/patience.ts';
 import { RestMapper } from '../client/rest-mapper.ts';
+import { printGoDuration } from '../engines/schema/go-duration.ts';
 import type { FlagSpec, Flags } from './flags.ts';
 import { CliError, type CliIo } from './io.ts';
 
@@ -36,6 +39,7 @@ export const globalFlags: readonly FlagSpec[] = [
   { name: 'username', type: 'text', help: 'User name for basic authentication' },
   { name: 'password', type: 'text', help: 'Password for basic authentication' },
   { name: 'request-timeout', type: 'text', help: 'How long to wait for an answer; 0: for ever' },
+  { name: 'warnings-as-errors', type: 'boolean', help: 'Fail when the server warns' },
   { name: 'v', short: 'v', type: 'text', help: 'Verbosity: 6 logs requests' },
   { name: 'help', short: 'h', type: 'boolean', help: 'Show help' },
 ];
@@ -52,6 +56,7 @@ export class Session {
   #resolved: ResolvedContext | undefined;
   #client: ApiClient | undefined;
   #discovery: Promise<Discovery> | undefined;
+  #warnings = 0;
 
   /** @param options.timeoutMs longest wait for an answer where no flag says another; 0: none */
   constructor(options: {
@@ -102,6 +107,11 @@ export class Session {
     return this.#resolved;
   }
 
+  /** How often the server warned. */
+  get warnings(): number {
+    return this.#warnings;
+  }
+
   get namespace(): string {
     return this.context.namespace;
   }
@@ -113,9 +123,13 @@ export class Session {
       this.#client = createApiClient(
         { ...this.context.client, userAgent: `svcctl/${clientVersion}` },
         {
-          timeoutMs: this.flags.durationMs('request-timeout') ?? this.#timeoutMs,
+          timeoutMs: this.requestTimeoutMs ?? this.#timeoutMs,
+          ...(this.requestTimeoutMs ? { toldTimeout: goDuration(this.requestTimeoutMs) } : {}),
           observer: {
-            warning: (text) => io.err(`Warning: ${text}\n`),
+            warning: (text) => {
+              this.#warnings += 1;
+              io.err(`Warning: ${text}\n`);
+            },
             request: ({ method, url, status, tookMs }) => {
               if (verbosity >= 6) io.err(`${method} ${url} ${status} in ${tookMs} milliseconds\n`);
             },
@@ -124,6 +138,18 @@ export class Session {
       );
     }
     return this.#client;
+  }
+
+  /** `--request-timeout` in milliseconds. Throws CliError. */
+  get requestTimeoutMs(): number | undefined {
+    try {
+      return this.flags.durationMs('request-timeout');
+    } catch {
+      throw new CliError(
+        'Invalid timeout value. Timeout must be a single integer in seconds, or an integer ' +
+          'followed by a corresponding time unit (e.g. 1s | 2m | 3h)',
+      );
+    }
   }
 
   discovery(): Promise<Discovery> {
@@ -139,7 +165,8 @@ export class Session {
   async resource(word: string): Promise<ApiResource> {
     const found = (await this.mapper()).byName(word);
     if (found === undefined) {
-      throw new CliError(`the server doesn't have a resource type ${JSON.stringify(word)}`);
+      const [name] = word.split('.');
+      throw new CliError(`the server doesn't have a resource type ${JSON.stringify(name)}`);
     }
     return found;
   }
@@ -150,6 +177,12 @@ export class Session {
     const found = resources.find((one) => one.kind === kind && one.preferred);
     if (found === undefined) throw new CliError(`the server does not serve ${kind}`);
     return found;
+  }
+
+  /** Waits; rejects with the reason of an interrupt. */
+  async pause(delayMs: number): Promise<void> {
+    const { clock = programClock, signal } = this.io;
+    await pause(clock, delayMs, signal);
   }
 
   /** A path given by the user, from the working directory. */
@@ -190,6 +223,9 @@ export class Session {
     };
   }
 }
+
+const goDuration = (durationMs: number): string =>
+  printGoDuration(BigInt(Math.round(durationMs * 1_000_000)));
 
 /** This client's version, for User-Agent and `version`. */
 export const clientVersion = '0.1.0';

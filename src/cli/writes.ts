@@ -1,8 +1,9 @@
 import type { JsonObject } from '../base/json.ts';
+import { ApiError } from '../client/api-client.ts';
 import type { ApiResource } from '../client/discovery.ts';
 import { resourcePath } from '../client/rest-mapper.ts';
 import type { FlagSpec } from './flags.ts';
-import { CliError } from './io.ts';
+import { PlainCliError } from './io.ts';
 import { nameOf, namespaceOf } from './objects.ts';
 import type { Session } from './session.ts';
 
@@ -23,7 +24,9 @@ export const writeFlags: readonly FlagSpec[] = [
 export function dryRunOf(session: Session): DryRun {
   const value = session.flags.text('dry-run') ?? 'none';
   if (value === 'none' || value === 'client' || value === 'server') return value;
-  throw new CliError(`Invalid dry-run value (${value}). Must be "none", "server", or "client".`);
+  throw new PlainCliError(
+    `Invalid dry-run value (${value}). Must be "none", "server", or "client".`,
+  );
 }
 
 /** What is put behind a report of a dry run. */
@@ -46,9 +49,13 @@ export function writeQuery(
   session: Session,
   defaultManager = 'svcctl',
 ): Record<string, string | undefined> {
-  const validation = validations[session.flags.text('validate') ?? 'strict'];
+  const wanted = session.flags.text('validate') ?? 'strict';
+  const validation = Object.hasOwn(validations, wanted) ? validations[wanted] : undefined;
   if (validation === undefined) {
-    throw new CliError('invalid value for --validate: must be strict, warn or ignore');
+    throw new PlainCliError(
+      `invalid - validate option ${JSON.stringify(wanted)}; must be one of: strict (or true), ` +
+        'warn, ignore (or false)',
+    );
   }
   return {
     fieldManager: session.flags.text('field-manager') ?? defaultManager,
@@ -70,4 +77,17 @@ export function objectPath(
     name,
     ...(subresource === undefined ? {} : { subresource }),
   });
+}
+
+/** The object at a path; undefined when the server has none. */
+export async function getOrUndefined(
+  session: Session,
+  path: string,
+): Promise<JsonObject | undefined> {
+  try {
+    return await session.client.get(path);
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return undefined;
+    throw error;
+  }
 }

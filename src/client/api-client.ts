@@ -1,8 +1,10 @@
+import { type Clock, programClock } from '../base/clock.ts';
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import { encodeJson, parseWrittenJson } from '../codec/json.ts';
 import type { StatusDetails } from '../meta/status.ts';
 import type { ClientConfig } from './client-config.ts';
 import { createHttpClient, type HttpClient, type HttpStream } from './http-client.ts';
+import { askPatiently, type Retriable } from './patience.ts';
 
 /** An answer of the server that is a failure, with the Status it came with. */
 export class ApiError extends Error {
@@ -40,7 +42,10 @@ export interface ApiAnswer {
   readonly object: JsonObject;
 }
 
-/** The API over HTTP with JSON bodies. Every failure of the server is thrown as ApiError. */
+/**
+ * The API over HTTP with JSON bodies. Every failure of the server is thrown as ApiError. One that the
+ * server says will pass (429 or 5xx with Retry-After) is waited for, and asked again ten times.
+ */
 export interface ApiClient {
   readonly http: HttpClient;
   send(request: ApiRequest): Promise<ApiAnswer>;
@@ -62,24 +67,21 @@ export interface ApiObserver {
 /** Makes a client of one server. */
 export function createApiClient(
   config: ClientConfig,
-  options: { readonly timeoutMs?: number; readonly observer?: ApiObserver } = {},
+  options: {
+    readonly timeoutMs?: number;
+    /** Sent with every request, as the longest that the server is to take over it: `1m30s`. */
+    readonly toldTimeout?: string;
+    readonly observer?: ApiObserver;
+    readonly clock?: Clock;
+  } = {},
 ): ApiClient {
   const http = createHttpClient(config);
-  const { observer, timeoutMs } = options;
+  const { observer, timeoutMs, toldTimeout, clock = programClock } = options;
 
-  const prepare = (request: ApiRequest) => ({
-    method: request.method ?? 'GET',
-    path: pathWithQuery(request.path, request.query),
-    headers: {
-      accept: request.accept ?? 'application/json',
-      ...(request.body === undefined
-        ? {}
-        : { 'content-type': request.contentType ?? 'application/json' }),
-    },
-    body: encodeBody(request.body),
-    signal: request.signal,
-    timeoutMs,
-  });
+  const prepare = (request: ApiRequest) => {
+    const query = toldTimeout === undefined ? {} : { timeout: toldTimeout };
+    return prepared({ ...request, query: { ...query, ...request.query } }, timeoutMs);
+  };
   const note = (
     request: { method: string; path: string },
     answer: { status: number; headers: { warning?: string | undefined } },
@@ -92,11 +94,18 @@ export function createApiClient(
     observer?.request?.({ method: request.method, url, status: answer.status, tookMs });
   };
 
+  const askTill = <A extends Retriable>(
+    request: ReturnType<typeof prepare>,
+    ask: () => Promise<A>,
+  ): Promise<A> =>
+    askPatiently(ask, {
+      clock,
+      signal: request.signal,
+      heard: (answer, startMs) => note(request, answer, startMs),
+    });
   const send = async (request: ApiRequest): Promise<ApiAnswer> => {
-    const prepared = prepare(request);
-    const startMs = performance.now();
-    const answer = await http.request(prepared);
-    note(prepared, answer, startMs);
+    const asked = prepare(request);
+    const answer = await askTill(asked, () => http.request(asked));
     if (answer.status >= 400) throw errorOf(answer.status, answer.body);
     const object = parseJson(answer.body);
     if (!isObject(object)) throw unexpected(answer.status, answer.body);
@@ -109,16 +118,14 @@ export function createApiClient(
     get: async (path, query) =>
       (await send({ path, ...(query === undefined ? {} : { query }) })).object,
     async raw(path) {
-      const prepared = { ...prepare({ path }), headers: { accept: '*/*' } };
-      const answer = await http.request(prepared);
+      const asked = { ...prepare({ path }), headers: { accept: '*/*' } };
+      const answer = await askTill(asked, () => http.request(asked));
       if (answer.status >= 400) throw errorOf(answer.status, answer.body);
       return answer.body.toString();
     },
     async stream(request) {
-      const prepared = prepare(request);
-      const startMs = performance.now();
-      const answer = await http.stream(prepared);
-      note(prepared, answer, startMs);
+      const asked = prepare(request);
+      const answer = await askTill(asked, () => http.stream(asked));
       if (answer.status < 400) return answer;
       const chunks: Buffer[] = [];
       for await (const chunk of answer.body) chunks.push(chunk as Buffer);
@@ -128,12 +135,29 @@ export function createApiClient(
   };
 }
 
+function prepared(request: ApiRequest, timeoutMs: number | undefined) {
+  return {
+    method: request.method ?? 'GET',
+    path: pathWithQuery(request.path, request.query),
+    headers: {
+      accept: request.accept ?? 'application/json',
+      ...(request.body === undefined
+        ? {}
+        : { 'content-type': request.contentType ?? 'application/json' }),
+    },
+    body: encodeBody(request.body),
+    signal: request.signal,
+    timeoutMs,
+  };
+}
+
 function pathWithQuery(path: string, query: ApiRequest['query']): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined) parameters.set(name, value);
   }
-  return parameters.size === 0 ? path : `${path}?${parameters}`;
+  if (parameters.size === 0) return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${parameters}`;
 }
 
 function encodeBody(body: ApiRequest['body']): Buffer | string | undefined {

@@ -139,6 +139,7 @@ function sendOnce(request: HttpRequest, sending: Sending): Promise<IncomingMessa
   });
 }
 
+/** Rejects with a TimeoutError when the request's time is over. */
 async function withTimeout<T>(
   request: HttpRequest,
   run: (signal: AbortSignal | undefined) => Promise<T>,
@@ -146,5 +147,10 @@ async function withTimeout<T>(
   const { timeoutMs, signal } = request;
   if (timeoutMs === undefined || timeoutMs === 0) return run(signal);
   const timeout = AbortSignal.timeout(Math.ceil(timeoutMs));
-  return run(signal === undefined ? timeout : AbortSignal.any([signal, timeout]));
+  try {
+    return await run(signal === undefined ? timeout : AbortSignal.any([signal, timeout]));
+  } catch (error) {
+    // Node tells of any abort alike; what it was for is told by who asked for it.
+    throw timeout.aborted && signal?.aborted !== true ? timeout.reason : error;
+  }
 }

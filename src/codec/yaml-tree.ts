@@ -153,7 +153,7 @@ class TreeReader {
         continue;
       }
       const name = this.#key(key);
-      if (Object.hasOwn(result, name)) this.#duplicate(key, name);
+      if (Object.hasOwn(result, name)) this.#duplicate(value ?? key, name);
       setMember(result, name, this.#value(value));
     }
     for (const source of merged) {
@@ -185,6 +185,7 @@ class TreeReader {
     return String(value);
   }
 
+  /** Upstream names the line where the value begins. */
   #duplicate(node: ParsedNode | null, name: string): void {
     if (this.#duplicates.length >= duplicatesMax) return;
     const line = node === null ? 0 : this.#lineOf(node);

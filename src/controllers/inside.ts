@@ -1,4 +1,6 @@
+import { cloneJson, type JsonObject } from '../base/json.ts';
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { StatusError, type StatusReason } from '../meta/status.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 import type { DeleteRequestOptions, Target, WriteContext } from '../registry/contract.ts';
@@ -21,6 +23,11 @@ export interface Inside {
     at: ObjectAt & { readonly subresource?: string },
     edit: (object: ApiObject) => ApiObject,
   ): Promise<void>;
+  /**
+   * Applies what the controller has to say of an object of a built-in kind, in its stored version,
+   * over what others say; absent objects are no error.
+   */
+  apply(at: ObjectAt & { readonly subresource: string }, body: JsonObject): Promise<void>;
 }
 
 export interface ObjectAt {
@@ -63,6 +70,26 @@ export function createInside(options: {
           context,
           transform: (current) => edit(current as ApiObject),
           record: true,
+          onAbsent: 'refuse',
+        }),
+      );
+    },
+    async apply(at, patch) {
+      const target = targetOf(at, at.subresource);
+      const { fieldManager, clock } = registry;
+      const merged = async (live: ApiObject | undefined) => {
+        const nowMs = clock.now();
+        const apply = { target, live, patch, manager: controller, force: true, nowMs };
+        const applied = cloneJson((await fieldManager.applyPatch(apply)) as JsonObject);
+        // What has lost its last member is null then, which is nothing.
+        return decodeTyped(target.version.schema)(applied) as ApiObject;
+      };
+      await ignoring('NotFound', () =>
+        updateObject(registry, {
+          target,
+          context,
+          transform: merged,
+          record: false,
           onAbsent: 'refuse',
         }),
       );

@@ -5,7 +5,8 @@ import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { ExpressionUse } from '../engines/cel/check-expression.ts';
-import type { Schema } from '../engines/schema/schema.ts';
+import type { Type } from '../engines/cel/types.ts';
+import type { Property, Schema } from '../engines/schema/schema.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { followBeside } from '../registry/follow.ts';
@@ -13,7 +14,7 @@ import { decodeEntry } from '../registry/object-codec.ts';
 import type { Inside } from './inside.ts';
 import { createWorkQueue } from './work-queue.ts';
 
-/** Kinds that the expressions of one rule are checked against. */
+/** Kinds of one rule that expressions are checked against. */
 const typesMax = 10;
 
 /**
@@ -31,19 +32,19 @@ export function startPolicyTypeChecking(options: {
 }): { close(): Promise<void> } {
   const { policies, caches, inside, snapshot, clock, logger } = options;
   const cache = caches.of(policies);
+  const metadata = policies.versions[0]?.schema.properties?.get('metadata');
   const run = async (name: string) => {
     const entry = await cache.get(name, undefined);
     if (entry === undefined) return;
     const policy = decodeEntry(entry);
     const generation = policy.metadata.generation ?? 0;
     if (observedGeneration(policy) >= generation) return;
-    const typeChecking = await checkTypes(policy, snapshot());
+    const spec = isObject(policy['spec']) ? policy['spec'] : {};
+    const typeChecking = await checkTypes({ spec, snapshot: snapshot(), metadata });
     const at = { def: policies, namespace: '', name, subresource: 'status' };
-    await inside.change(at, (current) => {
-      if ((current.metadata.generation ?? 0) !== generation) return current;
-      const status = isObject(current['status']) ? current['status'] : {};
-      return { ...current, status: { ...status, observedGeneration: generation, typeChecking } };
-    });
+    const { apiVersion, kind } = policy;
+    const status = { observedGeneration: generation, typeChecking };
+    await inside.apply(at, { apiVersion, kind, metadata: { name }, status });
   };
   const queue = createWorkQueue({ name: 'policy-type-checking', clock, logger, run, workers: 1 });
   const following = followBeside(cache, {
@@ -69,29 +70,28 @@ function observedGeneration({ status }: ApiObject): number {
 interface CheckedKind {
   /** As upstream prints it: `apps/v1, Kind=Deployment`. */
   readonly shown: string;
+  readonly kind: string;
   readonly schema: Schema;
+  readonly custom: boolean;
 }
 
-async function checkTypes(policy: ApiObject, snapshot: CatalogueSnapshot): Promise<JsonObject> {
-  const spec = isObject(policy['spec']) ? policy['spec'] : {};
+/** What a policy's expressions are checked with. */
+interface Checking {
+  readonly spec: JsonObject;
+  readonly snapshot: CatalogueSnapshot;
+  /** What is published of the metadata of custom kinds. */
+  readonly metadata: Property | undefined;
+}
+
+async function checkTypes(checking: Checking): Promise<JsonObject> {
+  const { spec } = checking;
   const [{ compileExpression }, { typeOfKind }] = await Promise.all([
     import('../engines/cel/check-expression.ts'),
     import('../engines/cel/kind-types.ts'),
   ]);
-  const params = paramsOf(spec, snapshot);
-  const list = conditionsOf(spec['variables']);
-  const names = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'authorizer'];
-  const uses = kindsOf(spec, snapshot).map(({ shown, schema }) => {
-    const object = typeOfKind(schema, shown);
-    const typed = new Map([
-      ['object', object],
-      ['oldObject', object],
-      ...(params === undefined ? [] : [['params', typeOfKind(params, 'params')] as const]),
-    ]);
-    const variables = isObject(spec['paramKind']) ? [...names, 'params'] : names;
-    const use: ExpressionUse = { variables, wanted: [], own: { list }, typed };
-    return { shown, use };
-  });
+  const typeOf = ({ kind, schema, custom }: CheckedKind) =>
+    typeOfKind(schema, { name: kind, metadata: custom ? checking.metadata : undefined });
+  const uses = usesOf(checking, typeOf);
   const check = (expression: string, fieldRef: string): JsonObject[] => {
     const warnings = uses.flatMap(({ shown, use }) => {
       const compiled = compileExpression(expression, use);
@@ -111,9 +111,31 @@ async function checkTypes(policy: ApiObject, snapshot: CatalogueSnapshot): Promi
   return expressionWarnings.length === 0 ? {} : { expressionWarnings };
 }
 
+/** What expressions may name for each kind; parameters only where their kind is known. */
+function usesOf(
+  { spec, snapshot }: Checking,
+  typeOf: (kind: CheckedKind) => Type | undefined,
+): readonly { readonly shown: string; readonly use: ExpressionUse }[] {
+  const list = conditionsOf(spec['variables']);
+  const paramKind = paramsOf(spec, snapshot);
+  const params = paramKind === undefined ? undefined : typeOf(paramKind);
+  const names = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'authorizer'];
+  const variables = params === undefined ? names : [...names, 'params'];
+  return kindsOf(spec, snapshot).flatMap((kind) => {
+    const object = typeOf(kind);
+    if (object === undefined) return [];
+    const typed = new Map([
+      ['object', object],
+      ['oldObject', object],
+      ...(params === undefined ? [] : [['params', params] as const]),
+    ]);
+    return [{ shown: kind.shown, use: { variables, wanted: [], own: { list }, typed } }];
+  });
+}
+
 const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 
-function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): Schema | undefined {
+function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): CheckedKind | undefined {
   const { paramKind } = spec;
   if (!isObject(paramKind)) return undefined;
   for (const def of snapshot.defs) {
@@ -121,21 +143,28 @@ function paramsOf(spec: JsonObject, snapshot: CatalogueSnapshot): Schema | undef
     const version = def.versions.find(
       (one) => apiVersionOf({ group: def.group, version: one.version }) === paramKind['apiVersion'],
     );
-    if (version !== undefined) return version.schema;
+    if (version !== undefined) return checkedKind(def, version);
   }
   return undefined;
 }
 
-/** The kinds that a policy's rules name, in their order; rules with wildcards name none. */
+function checkedKind(def: ResourceDef, { version, schema }: VersionDef): CheckedKind {
+  const shown = `${def.group}/${version}, Kind=${def.kind}`;
+  return { shown, kind: def.kind, schema, custom: def.custom !== undefined };
+}
+
+/** The kinds that a policy's rules name, in the order of their names. */
 function kindsOf(spec: JsonObject, snapshot: CatalogueSnapshot): readonly CheckedKind[] {
   const constraints = isObject(spec['matchConstraints']) ? spec['matchConstraints'] : {};
   const found = new Map<string, CheckedKind & { readonly order: readonly string[] }>();
   for (const rule of objectsOf(constraints['resourceRules'])) {
-    for (const { def, version } of namedBy(rule, snapshot)) {
-      const shown = `${def.group}/${version.version}, Kind=${def.kind}`;
-      const order = [def.group, version.version, def.kind];
-      found.set(shown, { shown, schema: version.schema, order });
+    const named = namedBy(rule, snapshot);
+    for (const { def, version } of named.slice(0, typesMax)) {
+      const kind = checkedKind(def, version);
+      found.set(kind.shown, { ...kind, order: [def.group, version.version, def.kind] });
     }
+    // A rule that names that many is the last that is looked at.
+    if (named.length >= typesMax) break;
   }
   return [...found.values()].sort((one, other) => compareLists(one.order, other.order));
 }
@@ -146,19 +175,34 @@ function compareLists(one: readonly string[], other: readonly string[]): number 
   return (one[at] ?? '') < (other[at] ?? '') ? -1 : 1;
 }
 
-function namedBy(
-  rule: JsonObject,
-  snapshot: CatalogueSnapshot,
-): readonly { readonly def: ResourceDef; readonly version: VersionDef }[] {
+/** What a rule names; one with wildcards in its groups or versions names nothing. */
+function namedBy(rule: JsonObject, snapshot: CatalogueSnapshot): readonly Named[] {
   const groups = [...textsOf(rule['apiGroups'])].sort();
   const versions = [...textsOf(rule['apiVersions'])].sort();
-  if (groups.includes('*') || versions.includes('*')) return [];
+  if ([...groups, ...versions].some((one) => one.includes('*'))) return [];
   const resources = textsOf(rule['resources']).filter((one) => !/[*/]/.test(one));
-  return groups
-    .flatMap((group) =>
-      versions.flatMap((version) =>
-        [...resources].sort().flatMap((resource) => snapshot.find(group, version, resource) ?? []),
-      ),
-    )
-    .slice(0, typesMax);
+  return groups.flatMap((group) =>
+    versions.flatMap((version) =>
+      [...resources].sort().flatMap((resource) => resolve({ group, version, resource }, snapshot)),
+    ),
+  );
+}
+
+interface Named {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+}
+
+/** As upstream looks resources up: by either name, and in all groups where none is given. */
+function resolve(
+  at: { readonly group: string; readonly version: string; readonly resource: string },
+  snapshot: CatalogueSnapshot,
+): readonly Named[] {
+  const name = at.resource.toLowerCase();
+  return snapshot.defs.flatMap((def) => {
+    if (at.group !== '' && def.group !== at.group) return [];
+    if (def.resource !== name && def.singular !== name) return [];
+    const version = snapshot.find(def.group, at.version, def.resource)?.version;
+    return version === undefined ? [] : [{ def, version }];
+  });
 }

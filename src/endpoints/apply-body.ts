@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import { CborError, decodeCbor } from '../codec/cbor/decode.ts';
-import { decodeJson, JsonError } from '../codec/json.ts';
+import { type DecodedJson, decodeJson, JsonError } from '../codec/json.ts';
 import { decodeYaml, YamlError } from '../codec/yaml.ts';
 import { badRequest } from '../meta/status.ts';
 import type { FieldValidation } from '../request/options.ts';
@@ -22,8 +23,12 @@ export interface ApplyBody {
  * first, since most clients send JSON and loading the YAML library costs more than the request.
  * Throws 400.
  */
-export async function applyBody(bytes: Buffer): Promise<ApplyBody> {
-  const { value, repeated } = await decodeEither(bytes);
+export function applyBody(bytes: Buffer): MaybePromise<ApplyBody> {
+  const decoded = decodeEither(bytes);
+  return decoded instanceof Promise ? decoded.then(bodyOf) : bodyOf(decoded);
+}
+
+function bodyOf({ value, repeated }: DecodedJson): ApplyBody {
   if (value !== null && !isObject(value)) {
     throw badRequest(
       'error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ' +
@@ -46,7 +51,7 @@ export function applyBodyOfCbor(bytes: Buffer): ApplyBody {
   return { value, repeated: [] };
 }
 
-async function decodeEither(bytes: Buffer): ReturnType<typeof decodeYaml> {
+function decodeEither(bytes: Buffer): MaybePromise<DecodedJson> {
   if (bytes.find((byte) => byte > 0x20) === openBrace) {
     try {
       const decoded = decodeJson(bytes, bodyLimits);
@@ -55,12 +60,10 @@ async function decodeEither(bytes: Buffer): ReturnType<typeof decodeYaml> {
       if (!(error instanceof JsonError)) throw error;
     }
   }
-  try {
-    return await decodeYaml(bytes);
-  } catch (error) {
+  return decodeYaml(bytes).catch((error: unknown) => {
     if (!(error instanceof YamlError)) throw error;
     throw badRequest(`error decoding YAML: ${toJson}: ${error.message}`);
-  }
+  });
 }
 
 function goTypeName(value: JsonValue): string {

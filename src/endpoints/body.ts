@@ -62,9 +62,9 @@ export function decoderFor(
   options: { served: readonly ServedEncoding[]; dialect: Dialect },
 ): BodyDecoder {
   if (contentType === undefined || contentType === '') return decodeJsonBody;
-  const mediaType = contentMediaType(contentType) ?? '';
   const { served, dialect } = options;
-  const encoding = served.find((one) => one.mediaType === mediaType);
+  const named = (mediaType: string) => served.find((one) => one.mediaType === mediaType);
+  const encoding = named(contentType) ?? named(contentMediaType(contentType) ?? '');
   if (encoding === undefined) throw unsupportedMediaType(mediaTypes(served));
   return (bytes) => decoders[encoding.form](bytes, dialect);
 }

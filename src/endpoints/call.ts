@@ -2,6 +2,7 @@ import type { AuditTrail } from '../audit/trail.ts';
 import type { TokenIssuer } from '../authn/contract.ts';
 import type { Permit } from '../authz/authorization.ts';
 import type { Clock } from '../base/clock.ts';
+import type { Deadlines } from '../base/deadlines.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
@@ -25,6 +26,8 @@ export interface EndpointContext {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: EndpointLimits;
+  /** Tells requests that their time is up. */
+  readonly deadlines: Deadlines;
   /** Asks whether the user may do one more thing than the request's own (create behind PUT or apply). */
   readonly authorize: (user: UserInfo, info: RequestInfo, verb: string) => Promise<Permit>;
   readonly reviews: ReviewPort;
@@ -39,7 +42,7 @@ export interface EndpointContext {
   /** Other servers that answer for group versions (ADM-4). */
   readonly aggregation: AggregationSlot;
   /** `host:port` that discovery tells clients. */
-  readonly address: string;
+  readonly address: () => string;
   /** What `/version` answers. */
   readonly version: JsonObject;
   /** Answers paths served as plain text (health); undefined when the path is none of them. */
@@ -94,8 +97,15 @@ export interface ApiCall {
   readonly audit?: AuditTrail | undefined;
   /** Texts for `Warning` headers, in order. */
   readonly warnings: string[];
-  /** Monotonic time at which the request gives up. */
-  readonly deadlineMs: number;
+  readonly deadline: RequestDeadline;
+}
+
+/** The time a request has. */
+export interface RequestDeadline {
+  /** Monotonic time at which it is given up; infinite for one that lasts as its client likes. */
+  readonly dueMs: number;
+  /** A write begins here, which has a bound of its own beside the request's. */
+  beginWrite(): void;
 }
 
 /** A request that has passed every gate. */
@@ -109,4 +119,5 @@ export interface Admitted {
   readonly audit?: AuditTrail | undefined;
   /** Texts for `Warning` headers, of failures too. */
   readonly warnings: string[];
+  readonly deadline: RequestDeadline;
 }

@@ -83,8 +83,11 @@ function sendGzip(
     headers: { ...answer.headers, 'content-encoding': 'gzip', vary: 'Accept-Encoding' },
   });
   // A reader that never reads would hold the archive for good; a watch may last, an answer may not.
-  const remainingMs = Math.max(0, call.deadlineMs - context.clock.monotonic());
-  const deadline = context.clock.after(remainingMs, () => stream.destroy());
+  const remainingMs = Math.max(0, call.deadline.dueMs - context.clock.monotonic());
+  const deadline = context.clock.after(remainingMs, () => {
+    context.metrics.aborted(exchange, call.info);
+    stream.destroy();
+  });
   gzip.on('close', () => deadline.stop());
   exchange.onAbort(() => gzip.destroy());
   drainInto(gzip, stream);

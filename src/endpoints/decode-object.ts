@@ -108,7 +108,7 @@ const metaStruct =
   'Kind string "json:\\"kind,omitempty\\"" }';
 
 /** Why a body's type cannot be told, in upstream's words; `null` is an empty object there. */
-function typeProblem(value: JsonValue): string | undefined {
+export function typeProblem(value: JsonValue): string | undefined {
   const frame = "couldn't get version/kind; json parse error: json: cannot unmarshal";
   if (value === null) return undefined;
   if (!isObject(value)) return `${frame} ${goTypeName(value)} into Go value of type ${metaStruct}`;
@@ -141,7 +141,8 @@ function checkKind(call: ApiCall, value: JsonObject, body: DecodedBody): void {
   }
   const isKindOther = kind !== '' && kind !== target.def.kind && !isCustom;
   const isVersionOther = apiVersion !== '' && apiVersion !== expected;
-  if (!isCustom && (isKindOther || isVersionOther)) checkRegistered(call, value);
+  const why = isCustom || !(isKindOther || isVersionOther) ? undefined : misfitKind(call, value);
+  if (why !== undefined) throw cannotHandle(target, value, why);
   if (isVersionOther || (apiVersion === '' && isCustom)) {
     throw badRequest(
       `the API version in the data (${apiVersion}) does not match ` +
@@ -161,8 +162,11 @@ function nameOf(value: JsonObject): string {
 /** Part of upstream's message, which clients match. */
 const schemeName = '"pkg/api/legacyscheme/scheme.go:30"';
 
-/** Another built-in kind cannot be made this one; an unknown one cannot even be decoded. */
-function checkRegistered(call: ApiCall, value: JsonObject): void {
+/**
+ * Why a body of another kind or version than the endpoint's, a built-in one, cannot be decoded, in
+ * upstream's words: another built-in kind cannot be made this one, an unknown one is none.
+ */
+export function misfitKind(call: ApiCall, value: JsonObject): string | undefined {
   const { target, context } = call;
   const kind = ((value.kind ?? '') as string) || target.def.kind;
   const apiVersion = ((value.apiVersion ?? '') as string) || expectedVersion(target);
@@ -178,13 +182,11 @@ function checkRegistered(call: ApiCall, value: JsonObject): void {
     );
   if (!isKnown) {
     const gv = JSON.stringify(apiVersion);
-    const why = `no kind ${JSON.stringify(kind)} is registered for version ${gv} in scheme ${schemeName}`;
-    throw cannotHandle(target, value, why);
+    return `no kind ${JSON.stringify(kind)} is registered for version ${gv} in scheme ${schemeName}`;
   }
-  if (kind === target.def.kind && group === target.def.group) return;
+  if (kind === target.def.kind && group === target.def.group) return undefined;
   const into = `${target.def.group.split('.', 1)[0] || 'core'}.${target.def.kind}`;
-  const why = `converting (${version}.${kind}) to (${into}): unknown conversion`;
-  throw cannotHandle(target, value, why);
+  return `converting (${version}.${kind}) to (${into}): unknown conversion`;
 }
 
 /** Upstream's 400 for a body of the right kind that cannot be decoded. */

@@ -7,6 +7,7 @@ import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
 import { sendValue, successStatus } from './respond.ts';
+import { listShown } from './shown-list.ts';
 import { deleteOptionsShown, writeContext } from './write-context.ts';
 
 /** Deletions of one request that run at a time. */
@@ -25,7 +26,7 @@ export async function deleteCollectionEndpoint(
     throw invalidObject(kind, '', [invalid(ignoreStoreReadError, true, why)]);
   }
   const { filter, name } = checkedSelection(call, list, { watch: false });
-  const found = await context.registry.caches.of(target.def).list({
+  const found = await listShown(call, {
     namespace: target.namespace,
     ...(name === undefined ? {} : { name }),
     resourceVersion: list.resourceVersion,

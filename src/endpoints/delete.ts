@@ -42,7 +42,8 @@ async function removeUnreadable(
   await sendValue(call, { status: 200, value: successStatus(details, 200) });
 }
 
-async function authorizeUnreadable({ context, target, user, info }: ApiCall): Promise<void> {
+async function authorizeUnreadable(call: ApiCall): Promise<void> {
+  const { context, target, user, info, exchange } = call;
   const refuse = (why: string) => forbidden(groupResourceOf(target.def), target.name, why);
   if (target.subresource !== '') {
     throw refuse(
@@ -50,7 +51,8 @@ async function authorizeUnreadable({ context, target, user, info }: ApiCall): Pr
     );
   }
   const verb = 'unsafe-delete-ignore-read-errors';
-  const { decision, reason } = await context.reviews.decide(attributesOf(info, user, verb));
+  const asked = attributesOf(info, user, exchange, verb);
+  const { decision, reason } = await context.reviews.decide(asked);
   if (decision === 'allow') return;
   throw refuse(`not permitted to do ${JSON.stringify(verb)}, reason: ${reason}`);
 }

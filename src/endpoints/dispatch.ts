@@ -1,6 +1,5 @@
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import { methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
-import { requireConversion, servesStoredForm } from '../registry/object-codec.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Admitted, ApiCall } from './call.ts';
 import { negotiateOutput } from './negotiate.ts';
@@ -19,9 +18,6 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   checkShape(info, found.def);
   const run = verbEndpoint(info, found);
   if (run === undefined) throw methodNotAllowedOnPath();
-  if (!servesStoredForm(found.def, found.version)) {
-    requireConversion(found.def, found.def.storage.apiVersion);
-  }
   const output = negotiateOutput(exchange, info, context.encodings.of(found.def));
   const { warnings } = admitted;
   tellDeprecated(admitted, found.version, warnings);
@@ -43,17 +39,34 @@ export async function dispatch(admitted: Admitted): Promise<void> {
     },
     output,
     warnings,
-    deadlineMs: context.clock.monotonic() + context.limits.requestTimeoutMs,
+    deadline: admitted.deadline,
   };
+  if (writingVerbs.has(info.verb)) admitted.deadline.beginWrite();
   await run(call);
 }
 
-/** A namespaced kind has no named path outside a namespace, a cluster-scoped one none inside. */
+const writingVerbs = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
+
+const acrossNamespaces = new Set(['list', 'watch']);
+
+/** A namespace's own path names it too; below one there are no namespaces. */
+function isNamespaceItself({ namespace, path }: RequestInfo, def: ResourceDef): boolean {
+  return def.resource === 'namespaces' && !path.includes(`/namespaces/${namespace}/namespaces`);
+}
+
+/**
+ * A namespaced kind has no named path outside a namespace, a cluster-scoped one none inside. Of a
+ * namespaced custom kind there is nothing outside, but to look at all of them.
+ */
 function checkShape(info: RequestInfo, def: ResourceDef): void {
   const isNamespaced = def.scope === 'Namespaced';
-  if (!isNamespaced && info.namespace !== '' && def.resource !== 'namespaces') throw noSuchPath();
+  if (isNamespaced && info.namespace === '' && def.custom !== undefined) {
+    if (!acrossNamespaces.has(info.verb)) throw noSuchPath();
+  }
+  if (!isNamespaced && info.namespace !== '' && !isNamespaceItself(info, def)) throw noSuchPath();
   if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw noSuchPath();
-  if (info.parts.length > 3) throw noSuchPath();
+  // What follows a proxy is the path behind it.
+  if (info.parts.length > 3 && info.subresource !== 'proxy') throw noSuchPath();
 }
 
 /** A version on its way out is told to the client, the metrics and the audit log (VER-3). */

@@ -91,7 +91,7 @@ export function createEncodings(options: {
   const typed = [jsonEncoding, yamlEncoding, protobufEncoding(dialect), ...cbor];
   const known = new WeakMap<ResourceDef, readonly ServedEncoding[]>();
   return {
-    documents: [jsonEncoding, yamlEncoding],
+    documents: [jsonEncoding, yamlEncoding, protobufEncoding(dialect)],
     failures: typed,
     cbor: options.cbor,
     of(def) {

@@ -72,7 +72,12 @@ export function rowText(
     ofStored === undefined
       ? tableCells(look.converted(), columns, nowMs)
       : tableCells(look.stored(), ofStored, nowMs);
-  return `{"cells":${jsonText(cells)},"object":${carried(look, options)}}`;
+  return `{"cells":${jsonText(cells)},${conditionsPart(look, version)}"object":${carried(look, options)}}`;
+}
+
+function conditionsPart(look: Look, { rowConditions }: VersionDef): string {
+  const conditions = rowConditions?.(look.stored()) ?? [];
+  return conditions.length === 0 ? '' : `"conditions":${jsonText([...conditions])},`;
 }
 
 /** The stored object. Who wrote which field takes longest to parse, and few columns show it. */
@@ -99,8 +104,11 @@ function partialFrom(look: Look, { version, metaVersion }: Served): string {
   return `{"kind":"PartialObjectMetadata","apiVersion":"${metaVersion}","metadata":${metadata}}`;
 }
 
-/** The metadata with what the conversion wrote into its annotations; who wrote which field is last. */
+/** The metadata with what the conversion wrote into its annotations; who wrote which field goes last. */
 function annotatedMetadata({ text, place, converted }: Look): string {
   const metadata = jsonText(converted().metadata as JsonObject);
-  return `${metadata.slice(0, -1)}${text.slice(place.managedStart, place.managedEnd)}}`;
+  const owned = text.slice(place.managedStart, place.managedEnd);
+  // The comma that goes with it stands behind it where something follows.
+  const isLast = !owned.endsWith(',');
+  return `${metadata.slice(0, -1)}${isLast ? owned : `,${owned.slice(0, -1)}`}}`;
 }

@@ -1,5 +1,5 @@
 import type { AuditTrail } from '../audit/trail.ts';
-import { BodyAborted, BodyTooLarge, type Exchange } from '../base/exchange.ts';
+import { BodyAborted, BodyTooLarge, type Exchange, type WholeResponse } from '../base/exchange.ts';
 import { Overloaded } from '../flowcontrol/contract.ts';
 import { internalError, StatusError, tooLarge } from '../meta/status.ts';
 import { translateStoreError } from '../registry/registry.ts';
@@ -30,15 +30,35 @@ export async function answerFailure(failure: {
     sendOverloaded(exchange, { baseHeaders, error });
     return error;
   }
+  const respond = exchange.send.bind(exchange);
+  await sendStatus({ context, exchange, baseHeaders, error, audit, warnings, respond });
+  return error;
+}
+
+/** A Status on its way out, and what sends it. */
+interface Told {
+  readonly context: EndpointContext;
+  readonly exchange: Exchange;
+  readonly baseHeaders: Readonly<Record<string, string>>;
+  readonly error: StatusError;
+  readonly audit: AuditTrail | undefined;
+  readonly warnings: readonly string[];
+  readonly respond: (response: WholeResponse) => void;
+}
+
+/** Answers a Status by `respond`, and in bare words where that cannot be done. Never rejects. */
+export async function sendStatus(told: Told): Promise<void> {
+  const { context, exchange, baseHeaders, error, audit, warnings, respond } = told;
   try {
     const output = negotiateFailure(exchange, context.encodings);
-    await sendFailure({ exchange, baseHeaders, output, audit, warnings }, error);
+    const answered = { exchange: { send: respond }, baseHeaders, output, audit, warnings };
+    await sendFailure(answered, error);
   } catch (cause) {
+    const auditId = baseHeaders['audit-id'];
     context.logger.error('an answer could not be sent', { auditId, error: String(cause) });
     // A client that is told nothing waits until its own time is up.
-    if (exchange.answeredStatus === undefined) sendBare(exchange, baseHeaders);
+    if (exchange.answeredStatus === undefined) sendBare(respond, baseHeaders);
   }
-  return error;
 }
 
 /** In as few words as upstream has for it, which audit takes the code of alone. */
@@ -56,9 +76,9 @@ function sendOverloaded(
   exchange.send({ status: answer.error.code, headers, body });
 }
 
-function sendBare(exchange: Exchange, baseHeaders: Readonly<Record<string, string>>): void {
+function sendBare(respond: Told['respond'], baseHeaders: Readonly<Record<string, string>>): void {
   const headers = { ...baseHeaders, 'content-type': 'text/plain; charset=utf-8' };
-  exchange.send({ status: 500, headers, body: Buffer.from('Internal Server Error\n') });
+  respond({ status: 500, headers, body: Buffer.from('Internal Server Error\n') });
 }
 
 interface Failed {

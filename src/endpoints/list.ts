@@ -10,19 +10,20 @@ import { checkedSelection } from './collection-options.ts';
 import { sendBody } from './compression.ts';
 import { encodeBytes } from './output.ts';
 import { protobufList } from './protobuf-bytes.ts';
-import { answerHeaders } from './respond.ts';
+import { answerHeaders, shownCall } from './respond.ts';
+import { listShown } from './shown-list.ts';
 import { transformFor } from './transform.ts';
 
 const comma = Buffer.from(',');
 const footer = Buffer.from(']}\n');
 
 /** Answers a collection from the cache's own buffers (API-2, LIST-1 to LIST-8). */
-export async function listEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
-  const { context, target } = call;
+export async function listEndpoint(asked: ApiCall, options: ListOptions): Promise<void> {
+  const call = shownCall(asked);
   const transform = transformFor(call, 'list');
   const { filter, name } = checkedSelection(call, options, { watch: false });
-  const result = await context.registry.caches.of(target.def).list({
-    namespace: target.namespace,
+  const result = await listShown(asked, {
+    namespace: call.target.namespace,
     ...(name === undefined ? {} : { name }),
     resourceVersion: options.resourceVersion,
     resourceVersionMatch: options.resourceVersionMatch,

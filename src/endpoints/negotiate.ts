@@ -1,7 +1,7 @@
 import type { Exchange } from '../base/exchange.ts';
 import { covers, type MediaRange, parseAccept } from '../codec/negotiation.ts';
 import { acceptedDiscoveryGroups, acceptedMetaGroups } from '../dialect.ts';
-import { notAcceptable } from '../meta/status.ts';
+import { notAcceptable, notRepresentable } from '../meta/status.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import { type Encodings, mediaTypes, type ServedEncoding } from './encodings.ts';
 import { jsonOutput, type Output } from './output.ts';
@@ -41,9 +41,24 @@ export function negotiateOutput(
   const place = placeOf(info);
   const choice = chosen(exchange.header('accept'), place, served);
   if (choice === undefined) {
+    const isRouted = info.isResourceRequest && served.some(({ form }) => form === 'protobuf');
+    if (isRouted && !namesServed(exchange.header('accept') ?? '', served)) {
+      throw notRepresentable(representations(info, served));
+    }
     throw notAcceptable(mediaTypes(served, place === 'watch'));
   }
   return withPretty(choice, isPretty(exchange, info.query));
+}
+
+/** Whether any clause names a type there is, whatever it wants of it. */
+function namesServed(header: string, served: readonly ServedEncoding[]): boolean {
+  return parseAccept(header).some((range) => served.some((one) => covers(range, one)));
+}
+
+/** What a path of a built-in kind could be answered in: collections can be watched as well. */
+function representations(info: RequestInfo, served: readonly ServedEncoding[]): string[] {
+  const isCollection = (info.verb === 'list' || info.verb === 'watch') && info.parts.length < 2;
+  return [...mediaTypes(served), ...(isCollection ? mediaTypes(served, true) : [])];
 }
 
 /** The encoding of a failure: plain JSON where the header asks for nothing that a Status comes in. */
@@ -134,6 +149,7 @@ export interface AggregatedForm {
   readonly version: 'v2' | 'v2beta1';
   /** The group as the client wrote it; its answer's Content-Type names the same. */
   readonly group: string;
+  readonly encoding: ServedEncoding;
 }
 
 /** The aggregated form, when any clause of `Accept` asks for it; undefined: plain discovery. */
@@ -143,17 +159,20 @@ export function aggregatedFormOf(
 ): AggregatedForm | undefined {
   if (accept === undefined || !accept.includes('APIGroupDiscoveryList')) return undefined;
   for (const range of parseAccept(accept)) {
-    if (!served.some((one) => covers(range, one))) continue;
-    const form = formOf(range);
+    const encoding = served.find((one) => covers(range, one));
+    const form = encoding && formOf(range, encoding);
     if (form !== undefined) return form;
   }
   return undefined;
 }
 
-function formOf({ parameters, subtype }: MediaRange): AggregatedForm | undefined {
+function formOf(
+  { parameters, subtype }: MediaRange,
+  encoding: ServedEncoding,
+): AggregatedForm | undefined {
   if (parameters.get('as') !== 'APIGroupDiscoveryList' || subtype === 'yaml') return undefined;
   const group = parameters.get('g') ?? '';
   const version = (['v2', 'v2beta1'] as const).find((one) => one === parameters.get('v'));
   if (version === undefined || !acceptedDiscoveryGroups.includes(group)) return undefined;
-  return { version, group };
+  return { version, group, encoding };
 }

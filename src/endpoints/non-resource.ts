@@ -13,6 +13,7 @@ import {
 } from '../views/discovery.ts';
 import { backupEndpoint, backupPath } from './backup.ts';
 import type { Admitted } from './call.ts';
+import type { ServedEncoding } from './encodings.ts';
 import { type AggregatedForm, aggregatedFormOf, negotiateOutput } from './negotiate.ts';
 import { openApiEndpoint } from './openapi.ts';
 import { answerHeaders, sendValue } from './respond.ts';
@@ -74,7 +75,7 @@ function documentAt(admitted: Admitted): JsonObject | undefined {
   if (rest.length > 0) return undefined;
   if (root === 'version' && first === undefined) return { ...context.version };
   if (root === 'api') {
-    if (first === undefined) return coreVersions({ snapshot, address: context.address });
+    if (first === undefined) return coreVersions({ snapshot, address: context.address() });
     return second === undefined ? resourceList(snapshot, { group: '', version: first }) : undefined;
   }
   if (root !== 'apis') return undefined;
@@ -119,14 +120,27 @@ function aggregatedDocument(of: Parameters<typeof aggregatedDiscovery>[0]): Tagg
   return tagged;
 }
 
-/** The aggregated form has an ETag: a client that has it already gets 304. */
-export function sendAggregated(
+/** Bodies in other encodings than JSON: few ask for them. */
+const otherBodies = new WeakMap<TaggedBody, Buffer>();
+
+async function bodyIn({ form, encode }: ServedEncoding, tagged: TaggedBody): Promise<Buffer> {
+  if (form === 'json') return tagged.body;
+  const known = otherBodies.get(tagged);
+  if (known !== undefined) return known;
+  const made = await encode(JSON.parse(tagged.body.toString()));
+  otherBodies.set(tagged, made);
+  return made;
+}
+
+/** The aggregated form has an ETag, one for all encodings: who has it already gets 304. */
+export async function sendAggregated(
   admitted: Admitted,
   { form, document }: { readonly form: AggregatedForm; readonly document: TaggedBody },
-): void {
+): Promise<void> {
   const { exchange } = admitted;
-  const { body, etag } = document;
-  const contentType = `application/json;g=${form.group};v=${form.version};as=APIGroupDiscoveryList`;
+  const { etag } = document;
+  const { mediaType } = form.encoding;
+  const contentType = `${mediaType};g=${form.group};v=${form.version};as=APIGroupDiscoveryList`;
   const headers = {
     ...answerHeaders({ ...admitted, warnings: [] }, contentType),
     etag,
@@ -134,5 +148,6 @@ export function sendAggregated(
     'cache-control': 'public',
   };
   const isKnown = exchange.header('if-none-match') === etag;
-  exchange.send({ status: isKnown ? 304 : 200, headers, body: isKnown ? Buffer.alloc(0) : body });
+  const body = isKnown ? Buffer.alloc(0) : await bodyIn(form.encoding, document);
+  exchange.send({ status: isKnown ? 304 : 200, headers, body });
 }

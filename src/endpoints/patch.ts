@@ -1,4 +1,6 @@
 import { cloneJson, type JsonObject } from '../base/json.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { describe, describeKind } from '../engines/apply/field-manager.ts';
 import { badRequest } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { updateObject } from '../registry/update.ts';
@@ -39,7 +41,8 @@ export async function readPatch(call: ApiCall): Promise<AnyPatch> {
     call.audit?.requestPatch(bytes);
     return { type, bytes, options };
   }
-  const body = encoding === 'cbor' ? applyBodyOfCbor(bytes) : await applyBody(bytes);
+  const decoded = encoding === 'cbor' ? applyBodyOfCbor(bytes) : applyBody(bytes);
+  const body = decoded instanceof Promise ? await decoded : decoded;
   call.audit?.requestPatch(body.value);
   return { type, bytes, options, body };
 }
@@ -53,7 +56,7 @@ function patchWrite(
   return updateObject(call.context.registry, {
     target: call.target,
     context: writeContext(call, patch.options),
-    transform: (current) => patcher(current as ApiObject),
+    transform: (current, _, live) => patcher(current as ApiObject, live as ApiObject),
     record: true,
     onAbsent: 'refuse',
   });
@@ -63,7 +66,10 @@ function patchWrite(
  * The merged object in the form its schema has, defaulted. Its owners were worked out before and
  * are kept; when they are the live object's own list nothing has changed, and nothing is to be done.
  */
-function shapeApplied(call: ApiCall, live: ApiObject | undefined, merged: ApiObject): ApiObject {
+function shapeApplied(
+  call: ApiCall,
+  { live, merged, body }: { live: ApiObject | undefined; merged: ApiObject; body: JsonObject },
+): ApiObject {
   const { managedFields } = merged.metadata;
   // A copy, since what is merged shares parts with the live object, and admission may change it.
   if (managedFields !== undefined && managedFields === live?.metadata.managedFields) {
@@ -73,7 +79,12 @@ function shapeApplied(call: ApiCall, live: ApiObject | undefined, merged: ApiObj
   if (call.target.version.decode !== undefined) delete merged.metadata.managedFields;
   else (merged.metadata as JsonObject)['managedFields'] = undefined;
   const complaints = new Complaints();
-  const object = shapeObject(call.target, merged, { complaints, fail: badRequest });
+  const fail = (message: string) =>
+    badRequest(
+      `failed to convert new object (${describe(body)}) to proper version: ` +
+        `unable to convert unstructured object to ${describeKind(body)}: ${message}`,
+    );
+  const object = shapeObject(call.target, merged, { complaints, fail, source: 'map' });
   if (managedFields !== undefined) object.metadata.managedFields = managedFields;
   return object;
 }
@@ -83,7 +94,7 @@ export function applierFor(
   call: ApiCall,
   { value, repeated }: ApplyBody,
   options: PatchOptions,
-): (live: ApiObject | undefined) => ApiObject {
+): (live: ApiObject | undefined) => MaybePromise<ApiObject> {
   const { registry } = call.context;
   const { target } = call;
   const { force, fieldValidation } = options;
@@ -93,9 +104,12 @@ export function applierFor(
   return (live) => {
     const nowMs = registry.clock.now();
     const apply = { target, live, patch: patchOf(), manager, force, nowMs };
-    const merged = registry.fieldManager.applyPatch(apply);
-    reportRepeated(call, { repeated, fieldValidation });
-    return shapeApplied(call, live, merged);
+    const shape = (merged: ApiObject) => {
+      reportRepeated(call, { repeated, fieldValidation });
+      return shapeApplied(call, { live, merged, body: value });
+    };
+    const applied = registry.fieldManager.applyPatch(apply);
+    return applied instanceof Promise ? applied.then(shape) : shape(applied);
   };
 }
 

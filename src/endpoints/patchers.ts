@@ -1,27 +1,34 @@
 import { cloneJson, isObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { decodeJson, encodeJson, JsonError } from '../codec/json.ts';
+import { encodeJson } from '../codec/json.ts';
 import { applyJsonPatch, parseJsonPatch } from '../engines/patch/json-patch.ts';
 import { applyMergePatch } from '../engines/patch/merge-patch.ts';
 import { PatchError } from '../engines/patch/patch-error.ts';
 import { StrategicMergeError } from '../engines/patch/strategic-error.ts';
 import { strategicMerge } from '../engines/patch/strategic-merge.ts';
-import { depthMessage, exceedsDepth } from '../engines/schema/depth.ts';
+import { exceedsDepth } from '../engines/schema/depth.ts';
 import { invalid } from '../meta/field-error.ts';
+import { goPlain } from '../meta/go-values.ts';
 import { badRequest, invalidObject, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { FieldValidation } from '../request/options.ts';
-import { bodyLimits } from './body.ts';
 import type { ApiCall } from './call.ts';
 import { Complaints, reportComplaints } from './field-validation.ts';
+import { decodePatch, type PatchBody } from './patch-body.ts';
 import type { PatchType } from './patch-types.ts';
+import { checkPatchedKind } from './patched-kind.ts';
+import { inPatchedOrder } from './patched-order.ts';
 import { shapeObject } from './shape-object.ts';
 
-/** Gives the patched object in the form its schema has, from the current one, which it may use up. */
-export type Patcher = (current: ApiObject) => ApiObject;
+/**
+ * Gives the patched object in the form its schema has, from the current one, which it may use up;
+ * `live` is what that is a copy of.
+ */
+export type Patcher = (current: ApiObject, live: ApiObject) => ApiObject;
 
 /**
- * Decodes a patch once, for as many attempts as the update takes. Throws 400 for a body that is no
- * patch; the patcher throws 422 for one that does not fit the object (PATCH-1 to PATCH-3, FV-2).
+ * Decodes a patch once, for as many attempts as the update takes, when there is an object to patch. The
+ * patcher throws 400 for a body that is no patch, 422 for one that does not fit the object (PATCH-1
+ * to PATCH-3, FV-2).
  */
 export function patcherFor(
   call: ApiCall,
@@ -32,20 +39,51 @@ export function patcherFor(
   },
 ): Patcher {
   const { fieldValidation } = patch.options;
-  const { value, duplicates } = decodePatch(patch.bytes);
-  const change = asStatusError(() => changeFor(call, patch.type, value));
-  return (current) => {
+  let known: DecodedPatch | undefined;
+  return (current, live) => {
+    known ??= decoded(call, patch);
+    const { value, duplicates, change } = known;
     const patched = asStatusError(() => change(current));
     if (!isObject(patched)) throw refused(patched, 'the patched document is not an object');
-    const shown = cloneJson(patched);
+    const isStrategic = patch.type === 'strategic';
     const complaints = new Complaints();
     complainOfPatch(complaints, { ...patch, value, duplicates });
-    const fail = (message: string) => refused(shown, message);
-    const object = shapeObject(call.target, patched, { complaints, fail });
-    keepIdentity(object, current);
+    // A custom kind's decoder has changed what it was given by then.
+    const shown = () => {
+      const { schema, decode } = call.target.version;
+      const { type } = patch;
+      if (decode === undefined) return inPatchedOrder(patched, { schema, type, patch: value });
+      const again = decoded(call, patch).change(cloneJson(live));
+      return inPatchedOrder(again, { schema: undefined, type, patch: value });
+    };
+    const fail = (message: string) =>
+      isStrategic ? refusedAs(goPlain(value), message) : refused(shown(), message);
+    const source = isStrategic ? 'map' : 'patched';
+    if (!isStrategic) checkPatchedKind(call, patched, { current, fail });
+    const object = shapeObject(call.target, patched, { complaints, fail, source });
+    // Where nothing was said of them, and a strategic merge may say what it likes.
+    object.apiVersion = current.apiVersion;
+    object.kind = current.kind;
     reportComplaints(call, { complaints, fieldValidation, fail });
     return object;
   };
+}
+
+interface DecodedPatch extends PatchBody {
+  readonly change: (current: ApiObject) => JsonValue;
+}
+
+function decoded(
+  call: ApiCall,
+  patch: {
+    type: Exclude<PatchType, 'apply'>;
+    bytes: Buffer;
+    options: { fieldValidation: FieldValidation };
+  },
+): DecodedPatch {
+  const { type, bytes, options } = patch;
+  const body = decodePatch(bytes, { type, fieldValidation: options.fieldValidation });
+  return { ...body, change: asStatusError(() => changeFor(call, type, body.value)) };
 }
 
 const operationFields = new Set(['op', 'path', 'from', 'value']);
@@ -62,21 +100,12 @@ function complainOfPatch(
   const prefix = 'json patch ';
   const operations = Array.isArray(patch.value) ? patch.value : [];
   for (const [index, operation] of operations.entries()) {
-    for (const name of Object.keys(operation as JsonObject)) {
+    for (const name of Object.keys((operation ?? {}) as JsonObject)) {
       if (!operationFields.has(name)) complaints.unknown(`[${index}].${name}`, prefix);
     }
   }
   for (const path of patch.duplicates) complaints.duplicate(path, prefix);
   complaints.inTypedOrder(patch.bytes);
-}
-
-function decodePatch(bytes: Buffer): { value: JsonValue; duplicates: readonly string[] } {
-  try {
-    return decodeJson(bytes, bodyLimits);
-  } catch (error) {
-    if (error instanceof JsonError) throw badRequest(`error decoding patch: ${error.message}`);
-    throw error;
-  }
 }
 
 function changeFor(
@@ -89,37 +118,23 @@ function changeFor(
     return (current) => {
       const patched = applyJsonPatch(current, operations);
       // The only patch that can nest more deeply than both the object and itself.
-      if (exceedsDepth(patched)) throw unprocessable(depthMessage);
+      if (exceedsDepth(patched)) throw unprocessable();
       return patched;
     };
   }
-  if (!isObject(value)) {
-    throw new PatchError('malformed', 'error decoding patch: the patch is not a JSON object');
-  }
-  if (type === 'merge') return (current) => applyMergePatch(current, value);
+  const patch = isObject(value) ? value : {};
+  if (type === 'merge') return (current) => applyMergePatch(current, patch);
   const { schema } = call.target.version;
-  return (current) => strategicMerge(schema, current, value);
-}
-
-/** A patch cannot turn an object into one of another kind; upstream ignores the attempt's absence. */
-function keepIdentity(object: ApiObject, current: ApiObject): void {
-  object.apiVersion ||= current.apiVersion;
-  object.kind ||= current.kind;
-  if (object.apiVersion !== current.apiVersion) {
-    throw badRequest(
-      `the API version in the data (${object.apiVersion}) does not match the expected API version (${current.apiVersion})`,
-    );
-  }
-  if (object.kind !== current.kind) {
-    throw badRequest(
-      `the kind in the data (${object.kind}) does not match the expected kind (${current.kind})`,
-    );
-  }
+  return (current) => strategicMerge(schema, current, patch);
 }
 
 /** 422 naming the whole patched document, as upstream does for one it cannot decode. */
 function refused(patched: JsonValue, message: string): StatusError {
-  const shown = encodeJson(patched).toString('utf8');
+  return refusedAs(encodeJson(patched).toString('utf8'), message);
+}
+
+/** 422 that shows the document as given; of a strategic merge patch, that is the patch. */
+function refusedAs(shown: string, message: string): StatusError {
   return invalidObject({ group: '', kind: '' }, '', [invalid('patch', shown, message)]);
 }
 
@@ -129,7 +144,7 @@ function asStatusError<T>(run: () => T): T {
   } catch (error) {
     if (error instanceof StrategicMergeError) throw strategicFailure(error);
     // Operations may nest copies into each other until no walk of the document fits the stack.
-    if (error instanceof RangeError) throw unprocessable(depthMessage);
+    if (error instanceof RangeError) throw unprocessable();
     if (!(error instanceof PatchError)) throw error;
     const { kind, message } = error;
     if (kind === 'malformed') throw badRequest(message);
@@ -137,20 +152,21 @@ function asStatusError<T>(run: () => T): T {
       const framed = `Request entity too large: ${message}`;
       throw new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message: framed });
     }
-    throw unprocessable(message);
+    throw unprocessable();
   }
 }
 
-function unprocessable(why: string): StatusError {
+/** What upstream says of a patch that does not apply: not a word about why. */
+function unprocessable(): StatusError {
   return new StatusError({
     code: 422,
     reason: 'Invalid',
     message: 'the server rejected our request due to an error in our request',
-    details: { causes: [{ message: why }] },
+    details: {},
   });
 }
 
 /** Upstream answers a patch that does not fit the object with 500; what the client sent is a 400. */
 function strategicFailure(error: StrategicMergeError): StatusError {
-  return error.kind === 'unprocessable' ? unprocessable(error.message) : badRequest(error.message);
+  return error.kind === 'unprocessable' ? unprocessable() : badRequest(error.message);
 }

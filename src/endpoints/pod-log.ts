@@ -1,51 +1,71 @@
 import { isObject, type JsonObject } from '../base/json.ts';
 import { resolved } from '../engines/schema/schema.ts';
+import { textAt } from '../kinds/cells.ts';
+import { objectsAt } from '../kinds/fill.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
-import { badRequest, notFound, serviceUnavailable } from '../meta/status.ts';
+import { badRequest, notFound, StatusError, serviceUnavailable } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import { parseCreateOptions } from '../request/options.ts';
 import { isTrue } from '../request/query.ts';
 import type { ApiCall } from './call.ts';
+import { checkLogOptions } from './pod-log-options.ts';
 import { answerHeaders } from './respond.ts';
 import { writeContext } from './write-context.ts';
 
 /**
  * GET of `log`, as far as a control plane without nodes can answer: what is wrong with the question
  * is told as upstream does, a Pod that was given no node has said nothing yet, and of one that runs
- * somewhere nothing can be had here (503).
+ * somewhere nothing can be had here.
  */
 export async function podLogEndpoint(call: ApiCall): Promise<void> {
-  const { context, exchange, info, target } = call;
+  const { exchange, info, target } = call;
+  checkLogOptions(info.query, target.name);
+  const spec = await podSpec(call);
+  checkContainer(spec, { pod: target.name, given: info.query.get('container') ?? '' });
+  const node = textAt(spec, 'nodeName');
+  if (node !== '') throw await unreachable(call, node);
+  const { 'content-type': _, ...headers } = answerHeaders(call, '');
+  exchange.send({ status: 204, headers, body: Buffer.alloc(0) });
+}
+
+async function podSpec({ context, target }: ApiCall): Promise<JsonObject> {
   const key = objectKey(target.namespace, target.name);
   const entry = await context.registry.caches.of(target.def).get(key, undefined);
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  const pod = decodeEntry(entry);
-  const spec = isObject(pod.spec) ? pod.spec : {};
-  checkContainer(spec, { pod: target.name, given: info.query.get('container') ?? '' });
-  if (typeof spec.nodeName === 'string' && spec.nodeName !== '') throw noNode();
-  exchange.send({
-    status: 200,
-    headers: answerHeaders(call, 'text/plain'),
-    body: Buffer.alloc(0),
-  });
+  const { spec } = decodeEntry(entry);
+  return isObject(spec) ? spec : {};
 }
 
 /**
  * What only a node could answer: streams into a container. Whether the request would be let through is
- * judged all the same (ADM-2).
+ * judged all the same (ADM-2), and what is wrong with it told as upstream does.
  */
-export async function noNodeEndpoint(call: ApiCall): Promise<void> {
+export async function podStreamEndpoint(call: ApiCall): Promise<void> {
+  const { target } = call;
+  const object = await admitStream(call);
+  const spec = await podSpec(call);
+  // A forwarded port is the pod's, not a container's.
+  if (target.subresource !== 'portforward') {
+    checkContainer(spec, { pod: target.name, given: textAt(object, 'container') });
+  }
+  const node = textAt(spec, 'nodeName');
+  if (node === '') throw badRequest(`pod ${target.name} does not have a host assigned`);
+  throw await unreachable(call, node);
+}
+
+/** Has a connection judged (ADM-2); gives its options. Rejects with a StatusError. */
+export async function admitStream(call: ApiCall): Promise<ApiObject & JsonObject> {
   const { registry, dialect } = call.context;
   const { target } = call;
-  const object = streamOptions(call);
+  const object: ApiObject & JsonObject = streamOptions(call);
   const operation = 'CONNECT' as const;
   const context = writeContext(call, parseCreateOptions(new URLSearchParams(), dialect));
   const admitted = { operation, target, context, name: target.name, old: undefined, attempt: 1 };
   await registry.admission.mutate({ ...admitted, object });
   await registry.admission.validate({ ...admitted, object });
-  throw noNode();
+  return object;
 }
 
 /** The options of a stream as an object of their own kind, read off the query. */
@@ -66,27 +86,32 @@ function streamOptions({ target, info }: ApiCall): ApiObject {
 
 const isNamed = (wanted: string) => (one: { readonly name: string }) => one.name === wanted;
 
-function noNode(): Error {
-  return serviceUnavailable('this control plane has no nodes: nothing runs that could be reached');
+/** Why a node cannot be asked: it is not there, tells no address, or is not this control plane's. */
+export async function unreachable({ context }: ApiCall, name: string): Promise<StatusError> {
+  const nodes = context.catalogue.snapshot().builtin('', 'nodes');
+  const entry =
+    nodes && (await context.registry.caches.of(nodes).get(objectKey('', name), undefined));
+  if (entry === undefined) return notFound({ group: '', resource: 'nodes' }, name);
+  const { status } = decodeEntry(entry);
+  if (isObject(status) && objectsAt(status, 'addresses').length > 0) {
+    return noNode();
+  }
+  const message = 'no preferred addresses found; known addresses: []';
+  return new StatusError({ code: 500, reason: '', message });
 }
 
+/** What is told of a place that only a node could lead to. */
+export const noNode = (): StatusError =>
+  serviceUnavailable('this control plane has no nodes: nothing runs that could be reached');
+
 function checkContainer(spec: JsonObject, { pod, given }: { pod: string; given: string }): void {
-  const containers = namesOf(spec.containers);
-  const all = [
-    ...containers,
-    ...namesOf(spec.initContainers),
-    ...namesOf(spec.ephemeralContainers),
-  ];
+  const lists = ['initContainers', 'containers', 'ephemeralContainers'];
+  const all = lists.flatMap((list) => objectsAt(spec, list).map((one) => textAt(one, 'name')));
   if (given !== '') {
     if (!all.includes(given)) throw badRequest(`container ${given} is not valid for pod ${pod}`);
     return;
   }
-  if (containers.length === 1) return;
-  const choices = `[${containers.join(' ')}]`;
+  if (objectsAt(spec, 'containers').length === 1) return;
+  const choices = `[${all.join(' ')}]`;
   throw badRequest(`a container name must be specified for pod ${pod}, choose one of: ${choices}`);
-}
-
-function namesOf(list: unknown): readonly string[] {
-  if (!Array.isArray(list)) return [];
-  return list.filter(isObject).map((one) => String(one.name ?? ''));
 }

@@ -10,7 +10,7 @@ export interface DeprecatedUse {
 }
 
 /** Counts requests under upstream's names (OPS-1). */
-export interface RequestMetrics {
+export interface RequestMetrics extends DeadlineMetrics {
   /** The request is answered; one whose answer is a stream says so by `longRunning`. */
   finished(request: {
     exchange: Exchange;
@@ -22,6 +22,19 @@ export interface RequestMetrics {
   longRunning(exchange: Exchange, info: RequestInfo): () => void;
   deprecated(use: DeprecatedUse): void;
 }
+
+/** Counts requests whose time was up. */
+interface DeadlineMetrics {
+  /** The server has answered in the place of what took too long. */
+  terminated(exchange: Exchange, info: RequestInfo): void;
+  /** An answer has been cut off half-way. */
+  aborted(exchange: Exchange, info: RequestInfo): void;
+  /** What went on behind a timeout has come to its end, or is waited for no longer. */
+  afterTimeout(of: 'request' | 'write', came: Afterlife): void;
+}
+
+/** How what went on behind a timeout ended; `pending`: not yet, after minutes. */
+export type Afterlife = 'ok' | 'error' | 'panic' | 'pending';
 
 const durationBuckets = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
@@ -82,6 +95,7 @@ export function createRequestMetrics(options: {
         count(series, now() - startMs);
       };
     },
+    ...deadlineMetrics(options),
     deprecated({ info, version }) {
       const { group, resource, subresource } = info;
       const release = version.removedRelease ?? '';
@@ -164,6 +178,50 @@ function createFamilies(registry: MetricRegistry) {
       stability: 'STABLE',
       labels: ['group', 'version', 'resource', 'subresource', 'removed_release'],
     }),
+  };
+}
+
+function deadlineMetrics(options: {
+  readonly registry: MetricRegistry;
+  readonly snapshot: () => CatalogueSnapshot;
+}): DeadlineMetrics {
+  const { registry, snapshot } = options;
+  const terminations = registry.counter({
+    name: 'apiserver_request_terminations_total',
+    help: 'Number of requests which apiserver terminated in self-defense.',
+    stability: 'ALPHA',
+    labels: ['verb', ...common, 'code'],
+  });
+  const aborts = registry.counter({
+    name: 'apiserver_request_aborts_total',
+    help: 'Number of requests which apiserver aborted possibly due to a timeout, for each group, version, verb, resource, subresource and scope',
+    stability: 'ALPHA',
+    labels: ['verb', 'group', 'version', 'resource', 'subresource', 'scope'],
+  });
+  const afterTimeouts = registry.counter({
+    name: 'apiserver_request_post_timeout_total',
+    help: 'Tracks the activity of the request handlers after the associated requests have been timed out by the apiserver',
+    stability: 'ALPHA',
+    labels: ['source', 'status'],
+  });
+  const labelsOf = (exchange: Exchange, info: RequestInfo): string[] | undefined => {
+    const place = placeOf(info);
+    const named = place === undefined ? undefined : namedParts(snapshot(), { info, place });
+    return named && [reportedVerb(exchange, info), ...named, scopeOf(info)];
+  };
+  return {
+    terminated(exchange, info) {
+      const labels = labelsOf(exchange, info);
+      const code = String(exchange.answeredStatus);
+      if (labels !== undefined) terminations.of(...labels, component, code).add(1);
+    },
+    aborted(exchange, info) {
+      const labels = labelsOf(exchange, info);
+      if (labels !== undefined) aborts.of(...labels).add(1);
+    },
+    afterTimeout(of, came) {
+      afterTimeouts.of(of === 'write' ? 'rest-handler' : 'timeout-handler', came).add(1);
+    },
   };
 }
 

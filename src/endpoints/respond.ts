@@ -2,7 +2,8 @@ import type { AuditTrail } from '../audit/trail.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import { flowSchemaHeader, priorityLevelHeader } from '../flowcontrol/contract.ts';
-import type { Status, StatusDetails, StatusError } from '../meta/status.ts';
+import { AccessDenied, type Status, type StatusDetails, type StatusError } from '../meta/status.ts';
+import { entryIn, viewOf } from '../registry/conversion/views.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
@@ -60,23 +61,29 @@ export function warningHeader(text: string): string {
   return `299 - "${Buffer.from(quoted, 'utf8').toString('latin1')}"`;
 }
 
+/** The call as entries are shown that a webhook has converted: as if their version were stored. */
+export function shownCall(call: ApiCall): ApiCall {
+  const { target } = call;
+  if (target.def.custom?.converter === undefined) return call;
+  return { ...call, target: { ...target, def: viewOf(target.def, target.version) } };
+}
+
 /** Answers with one object in the request's version and encoding. */
 export async function sendEntry(
-  call: ApiCall,
+  asked: ApiCall,
   answer: { status: number; entry: Entry },
 ): Promise<void> {
+  const shown = entryIn(asked.target.def, asked.target.version, answer.entry);
+  const entry = shown instanceof Promise ? await shown : shown;
+  const call = shownCall(asked);
   const { def, version } = call.target;
   const transform = transformFor(call, 'object');
   const isProtobuf = call.output.encoding.form === 'protobuf' && transform === undefined;
-  call.audit?.responseObject(
-    () => transform?.entry(answer.entry) ?? jsonIn(def, version, answer.entry),
-  );
-  const body = isProtobuf
-    ? protobufObject(call, answer.entry)
-    : await encodeBytes(
-        call.output,
-        transform?.entry(answer.entry) ?? jsonIn(def, version, answer.entry),
-      );
+  call.audit?.responseObject(() => transform?.entry(entry) ?? jsonIn(def, version, entry));
+  const encoded = isProtobuf
+    ? protobufObject(call, entry)
+    : encodeBytes(call.output, transform?.entry(entry) ?? jsonIn(def, version, entry));
+  const body = encoded instanceof Promise ? await encoded : encoded;
   const headers = answerHeaders(call, call.output.encoding.mediaType);
   sendBody(call, { status: answer.status, headers, body });
 }
@@ -103,7 +110,7 @@ function tellAnswer(audit: AuditTrail, value: JsonObject): void {
 /** Answers a failure: the Status itself, `Retry-After` where it has one (API-10, LIST-7). */
 export async function sendFailure(
   call: {
-    readonly exchange: Exchange;
+    readonly exchange: Pick<Exchange, 'send'>;
     readonly output: Output;
     readonly baseHeaders: Readonly<Record<string, string>>;
     readonly audit?: AuditTrail | undefined;
@@ -122,6 +129,7 @@ export async function sendFailure(
   };
   const retryAfter = error.status.details?.retryAfterSeconds;
   if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter);
+  if (error instanceof AccessDenied) headers['x-content-type-options'] = 'nosniff';
   call.exchange.send({ status: error.code, headers, body });
 }
 

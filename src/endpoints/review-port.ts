@@ -10,4 +10,6 @@ export interface ReviewPort {
   /** Everything a user may do in a namespace, as far as it can be listed. */
   rulesFor(user: UserInfo, namespace: string): Promise<RulesForUser>;
   reviewToken: ReviewToken;
+  /** Whether reviews are about selectors too; those that are left out nobody judges nor answers. */
+  readonly selectors: 'told' | 'left out';
 }

@@ -7,7 +7,7 @@ import {
   member,
   setMember,
 } from '../base/json.ts';
-import { type FieldError, invalid, required } from '../meta/field-error.ts';
+import { type FieldError, invalid } from '../meta/field-error.ts';
 import { badRequest, invalidObject } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
@@ -53,6 +53,11 @@ async function accessReview(
   { user }: { user: UserInfo | 'named' },
 ): Promise<JsonObject> {
   const spec = objectAt(object, 'spec');
+  if (call.context.reviews.selectors === 'left out') {
+    const resource = objectAt(spec, 'resourceAttributes');
+    delete resource['fieldSelector'];
+    delete resource['labelSelector'];
+  }
   refuseInvalid(call, [
     ...validateAccess(spec, { named: user === 'named' }),
     ...validateReviewSelectors(objectAt(spec, 'resourceAttributes')),
@@ -78,16 +83,24 @@ function validateAccess(spec: JsonObject, { named }: { named: boolean }): FieldE
   const errors: FieldError[] = [];
   if (resource !== null && path !== null) {
     const why = 'cannot be specified in combination with resourceAttributes';
-    errors.push(invalid('spec.nonResourceAttributes', path, why));
+    errors.push(invalidPath('spec.nonResourceAttributes', path, why));
   }
   if (resource === null && path === null) {
     const why = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
-    errors.push(required('spec.resourceAttributes', why));
+    errors.push(invalid('spec.resourceAttributes', null, why));
   }
   if (named && textAt(spec, 'user') === '' && stringsAt(spec, 'groups').length === 0) {
     errors.push(invalid('spec.user', '', 'at least one of user or group must be specified'));
   }
   return errors;
+}
+
+/** What is asked of a path, as Go prints it. */
+function invalidPath(field: string, value: JsonValue, why: string): FieldError {
+  const asked = isObject(value) ? value : {};
+  const [path, verb] = ['path', 'verb'].map((name) => JSON.stringify(textAt(asked, name)));
+  const shown = `authorization.NonResourceAttributes{Path:${path}, Verb:${verb}}`;
+  return { type: 'FieldValueInvalid', field, message: `Invalid value: ${shown}: ${why}` };
 }
 
 /** A review has no name or labels; a local one is about its own namespace, and never about paths. */
@@ -96,17 +109,19 @@ function validatePlace(call: ApiCall, object: ApiObject, spec: JsonObject): Fiel
   const isLocal = call.target.def.scope === 'Namespaced';
   const errors: FieldError[] = [];
   const path = member(spec, 'nonResourceAttributes') ?? null;
+  const resource = member(spec, 'resourceAttributes') ?? null;
   const asked = textAt(objectAt(spec, 'resourceAttributes'), 'namespace');
-  if (isLocal && path !== null) {
-    const why = 'disallowed on this kind of request';
-    errors.push(invalid('spec.nonResourceAttributes', path, why));
-  } else if (isLocal && asked !== call.target.namespace) {
-    const why = 'must match metadata.namespace';
-    errors.push(invalid('spec.resourceAttributes.namespace', asked, why));
-  }
   if (!jsonEqual(withoutNulls(rest as JsonObject), {})) {
     const why = isLocal ? 'must be empty except for namespace' : 'must be empty';
     errors.push(invalid('metadata', rest as JsonObject, why));
+  }
+  if (isLocal && resource !== null && asked !== call.target.namespace) {
+    const why = 'must match metadata.namespace';
+    errors.push(invalid('spec.resourceAttributes.namespace', asked, why));
+  }
+  if (isLocal && path !== null) {
+    const why = 'disallowed on this kind of request';
+    errors.push(invalidPath('spec.nonResourceAttributes', path, why));
   }
   return errors;
 }
@@ -118,7 +133,9 @@ function withoutNulls(metadata: JsonObject): JsonObject {
 }
 
 function refuseInvalid(call: ApiCall, errors: readonly FieldError[]): void {
-  if (errors.length > 0) throw invalidObject(groupKindOf(call.target.def), '', errors);
+  // Upstream asks the decoded object for its kind, which does not know it.
+  const { group } = groupKindOf(call.target.def);
+  if (errors.length > 0) throw invalidObject({ group, kind: '' }, '', errors);
 }
 
 function attributesOf(spec: JsonObject, user: UserInfo): Attributes {

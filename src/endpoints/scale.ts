@@ -1,14 +1,23 @@
 import { cloneJson } from '../base/json.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { CrdScale } from '../catalogue/crd-shape.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { ownersForScale, ownersFromScale } from '../engines/apply/scale-owners.ts';
 import { scale as scaleKind, validateScale } from '../kinds/autoscaling/scale.ts';
-import { internalError, invalidObject, noSuchPath, notFound } from '../meta/status.ts';
+import {
+  badRequest,
+  conflict,
+  internalError,
+  invalidObject,
+  noSuchPath,
+  notFound,
+} from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
-import { objectIn, objectKey } from '../registry/object-codec.ts';
-import { preconditionFailed } from '../registry/object-meta.ts';
+import { shownObject } from '../registry/conversion/views.ts';
+import { objectKey } from '../registry/object-codec.ts';
+import { checkPathAgreement, preconditionFailed } from '../registry/object-meta.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import { updateObject } from '../registry/update.ts';
 import { parseUpdateOptions, type WriteOptions } from '../request/options.ts';
@@ -18,10 +27,16 @@ import { type AnyPatch, applierFor, readPatch } from './patch.ts';
 import { patcherFor } from './patchers.ts';
 import { sendValue } from './respond.ts';
 import { scaleMappingOf, scaleOf, scalePathsOf, setReplicas } from './scale-object.ts';
+import { transformFor } from './transform.ts';
 import { writeContext } from './write-context.ts';
 
+type Way = 'put' | 'patch';
+
+/** What the Scale of a custom object that says nothing of replicas has for a patch to change. */
+const noneYet = -(2 ** 31);
+
 /** Makes the new Scale from the current one, which it may use up; owners included. */
-type ScaleChange = (current: ApiObject) => ApiObject;
+type ScaleChange = (current: ApiObject) => MaybePromise<ApiObject>;
 
 /**
  * The `scale` sub-resource: the replicas of an object, seen and written as a Scale whose owners are
@@ -35,13 +50,15 @@ export async function scaleEndpoint(call: ApiCall): Promise<void> {
   const asScale: ApiCall = { ...call, target: scaleTarget(call) };
   if (verb === 'patch') {
     const patch = await readPatch(call);
-    return writeScale(call, { paths, options: patch.options, change: patched(asScale, patch) });
+    const change = patched(asScale, patch);
+    return writeScale(call, { paths, options: patch.options, change, way: 'patch' });
   }
   const options = parseUpdateOptions(call.info.query, call.context.dialect);
   const body = await decodeBody(asScale);
   const given = decodeObject(asScale, { body, fieldValidation: options.fieldValidation });
+  checkPathAgreement(call.target, given);
   const change = recorded(asScale, options, () => cloneJson(given));
-  return writeScale(call, { paths, options, change });
+  return writeScale(call, { paths, options, change, way: 'put' });
 }
 
 const kinds = new Map<Dialect, ResourceDef>();
@@ -61,9 +78,15 @@ async function getScale(call: ApiCall, paths: CrdScale): Promise<void> {
   const key = objectKey(target.namespace, target.name);
   const entry = await context.registry.caches.of(target.def).get(key, undefined);
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  const { scale, replicas } = scaleOf(objectIn(target.def, target.version, entry), paths);
+  const { scale, replicas } = scaleOf(await shownObject(target, entry), paths);
   if (replicas === undefined && target.def.custom !== undefined) throw noReplicas(paths);
-  await sendValue(call, { status: 200, value: scale });
+  await sendScale(call, scale);
+}
+
+/** Answers with a Scale, in the form asked for: it prints as a kind of its own (CODEC-5). */
+function sendScale(call: ApiCall, scale: ApiObject): Promise<void> {
+  const form = transformFor({ ...call, target: scaleTarget(call) }, 'object');
+  return sendValue(call, { status: 200, value: form?.object(scale) ?? scale });
 }
 
 const noReplicas = ({ specReplicasPath }: CrdScale) =>
@@ -73,14 +96,14 @@ const noReplicas = ({ specReplicasPath }: CrdScale) =>
 function recorded(
   asScale: ApiCall,
   options: WriteOptions,
-  make: (current: ApiObject) => ApiObject,
+  make: (current: ApiObject, live: ApiObject) => ApiObject,
 ): ScaleChange {
   const { registry } = asScale.context;
   const manager = writeContext(asScale, options).fieldManager;
-  return (live) => {
-    const object = make(cloneJson(live));
-    const nowMs = registry.clock.now();
-    registry.fieldManager.recordUpdate({ target: asScale.target, live, object, manager, nowMs });
+  return async (live) => {
+    const object = make(cloneJson(live), live);
+    const update = { target: asScale.target, live, object, manager, nowMs: registry.clock.now() };
+    await registry.fieldManager.recordUpdate(update);
     return object;
   };
 }
@@ -96,10 +119,10 @@ function patched(asScale: ApiCall, patch: AnyPatch): ScaleChange {
 
 async function writeScale(
   call: ApiCall,
-  write: { paths: CrdScale; options: WriteOptions; change: ScaleChange },
+  write: { paths: CrdScale; options: WriteOptions; change: ScaleChange; way: Way },
 ): Promise<void> {
   const { target } = call;
-  const { paths, options, change } = write;
+  const { paths, options, change, way } = write;
   const { registry } = call.context;
   const context = writeContext(call, options);
   const { entry } = await updateObject(registry, {
@@ -109,6 +132,7 @@ async function writeScale(
       withScale(target, current as ApiObject, {
         paths,
         change,
+        way,
         admit: async (object, old) => {
           const { name } = target;
           const operation = 'UPDATE' as const;
@@ -127,8 +151,8 @@ async function writeScale(
     record: false,
     onAbsent: 'refuse',
   });
-  const { scale } = scaleOf(objectIn(target.def, target.version, entry), paths);
-  await sendValue(call, { status: 200, value: scale });
+  const { scale } = scaleOf(await shownObject(target, entry), paths);
+  await sendScale(call, scale);
 }
 
 /** The object after a change of its Scale: its replicas and their owners follow. */
@@ -138,22 +162,30 @@ async function withScale(
   {
     paths,
     change,
+    way,
     admit,
   }: {
     paths: CrdScale;
     change: ScaleChange;
+    way: Way;
     /** Admission of the changed Scale, which may change it again (ADM-2). */
     admit: (scale: ApiObject, old: ApiObject) => Promise<void>;
   },
 ): Promise<ApiObject> {
   const mapping = scaleMappingOf(target);
   const { scale, replicas } = scaleOf(object, paths);
+  if (replicas === undefined && target.def.custom !== undefined) {
+    scale['spec'] = { replicas: noneYet };
+  }
   const owners = ownersForScale(object.metadata.managedFields, mapping);
   if (owners !== undefined) scale.metadata.managedFields = owners;
-  const changed = change(cloneJson(scale));
+  const changed = await change(cloneJson(scale));
+  checkPathAgreement(target, changed);
   await admit(changed, scale);
-  checkScale(target, changed, object);
-  const wanted = Number((changed['spec'] as { replicas?: number } | undefined)?.replicas ?? 0);
+  const wanted = replicasOf(changed);
+  if (target.def.custom === undefined) checkScale(target, changed);
+  else if (wanted === noneYet) throw emptyReplicas(paths);
+  checkUid(target, { changed, object, way });
   if (wanted !== replicas) setReplicas(object, paths.specReplicasPath, wanted);
   const { resourceVersion = '', managedFields } = changed.metadata;
   if (resourceVersion !== '') object.metadata.resourceVersion = resourceVersion;
@@ -164,14 +196,31 @@ async function withScale(
   return object;
 }
 
-function checkScale(target: Target, scale: ApiObject, object: ApiObject): void {
+const replicasOf = (scale: ApiObject) =>
+  Number((scale['spec'] as { replicas?: number } | undefined)?.replicas ?? 0);
+
+/** The rules of a custom kind's own strategy hold for the replicas of its objects. */
+function checkScale(target: Target, scale: ApiObject): void {
   const errors = validateScale(scale);
   if (errors.length > 0) {
     throw invalidObject({ group: 'autoscaling', kind: 'Scale' }, target.name, errors);
   }
-  const wanted = scale.metadata.uid ?? '';
-  const actual = object.metadata.uid ?? '';
-  if (wanted !== '' && wanted !== actual) {
-    throw preconditionFailed(target, { wanted, actual, what: 'UID' });
-  }
+}
+
+const emptyReplicas = ({ specReplicasPath }: CrdScale) =>
+  badRequest(`the spec replicas field ${JSON.stringify(specReplicasPath)} cannot be empty`);
+
+/** A PUT asks for the object by its uid; a patch, of built-in kinds alone, for that of the Scale. */
+function checkUid(
+  target: Target,
+  scale: { readonly changed: ApiObject; readonly object: ApiObject; readonly way: Way },
+): void {
+  const wanted = scale.changed.metadata.uid ?? '';
+  const actual = scale.object.metadata.uid ?? '';
+  if (wanted === '' || wanted === actual) return;
+  if (scale.way === 'put') throw preconditionFailed(target, { wanted, actual, what: 'UID' });
+  if (target.def.custom !== undefined) return;
+  const { group, resource } = groupResourceOf(target.def);
+  const why = `Precondition failed: UID in precondition: ${wanted}, UID in object meta: ${actual}`;
+  throw conflict({ group, resource: `${resource}/scale` }, target.name, why);
 }

@@ -70,10 +70,11 @@ function storedLabel(target: { def: ResourceDef; version: VersionDef }, label: s
   const stored = own.get(label);
   if (stored !== undefined) return stored;
   throw badRequest(
-    isPlain
-      ? `${JSON.stringify(label)} is not a known field selector: ` +
+    def.strategy.unknownFieldMessage?.(label) ??
+      (isPlain
+        ? `${JSON.stringify(label)} is not a known field selector: ` +
           `only "${nameLabel}", "${namespaceLabel}"`
-      : `field label not supported: ${label}`,
+        : `field label not supported: ${label}`),
   );
 }
 

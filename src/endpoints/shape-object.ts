@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
+import type { DecodeSource } from '../engines/schema/decode-context.ts';
 import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { DecodeError } from '../engines/schema/depth.ts';
 import { EmbeddedError } from '../engines/schema/embedded.ts';
@@ -11,29 +12,31 @@ import type { Complaints } from './field-validation.ts';
 
 /**
  * Gives a decoded body the form its kind's schema has: types checked, unknown members dropped and
- * told, defaults filled in. The body itself may be changed. `fail` makes the 400 of a wrong type.
+ * told, defaults filled in. The body itself may be changed. `fail` makes the 400 of a wrong type,
+ * whose wording follows the `source` that upstream decodes from, a body's text unless given.
  */
 export function shapeObject(
   target: Target,
   value: JsonObject,
-  options: { complaints: Complaints; fail: (message: string) => Error },
+  options: { complaints: Complaints; fail: (message: string) => Error; source?: DecodeSource },
 ): ApiObject {
   const { version } = target;
-  const { complaints, fail } = options;
+  const { complaints, fail, source } = options;
   const report = (path: string) => complaints.unknown(path);
   try {
     if (version.decode !== undefined) {
-      for (const path of version.decode(value)) report(path);
+      // Upstream drops nulls from what it decodes, and an apply's result it does not.
+      for (const path of version.decode(value, { keepsNulls: source === 'map' })) report(path);
       return asApiObject(value);
     }
-    const object = asApiObject(decodeTyped(version.schema)(value, report));
+    const object = asApiObject(decodeTyped(version.schema)(value, report, source));
     version.defaults?.(object);
     return object;
   } catch (error) {
     if (error instanceof DecodeError) throw fail(error.message);
-    if (error instanceof EmbeddedError) {
-      throw invalidObject(groupKindOf(target.def), '', [error.fieldError]);
-    }
-    throw error;
+    if (!(error instanceof EmbeddedError)) throw error;
+    // What comes of an apply was decoded before, and is judged.
+    if (source !== 'map') throw fail(error.message);
+    throw invalidObject(groupKindOf(target.def), target.name, [error.fieldError]);
   }
 }

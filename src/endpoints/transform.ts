@@ -1,7 +1,9 @@
 import type { JsonObject } from '../base/json.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { jsonText } from '../codec/json.ts';
 import { invalid } from '../meta/field-error.ts';
 import { badRequest, StatusError } from '../meta/status.ts';
+import { objectIn } from '../registry/object-codec.ts';
 import {
   columnDefinitions,
   defaultColumns,
@@ -38,16 +40,23 @@ export function transformFor(call: ApiCall, of: 'object' | 'list'): Transform | 
 /** Metadata of one object is no list of it, nor the other way round. */
 function checkFits(call: ApiCall, of: 'object' | 'list'): void {
   const { as } = call.output;
-  const { def, version } = call.target;
+  const { def } = call.target;
   const isListForm = as === 'PartialObjectMetadataList';
   if (isListForm === (of === 'list')) return;
-  const goType = `*${version.version}.${of === 'list' ? def.listKind : def.kind}`;
   const what = of === 'list' ? 'a list' : 'not a list';
   throw new StatusError({
     code: 406,
     reason: 'NotAcceptable',
-    message: `you requested ${as}, but the requested object is ${what} (${goType})`,
+    message: `you requested ${as}, but the requested object is ${what} (*${goTypeOf(def, of)})`,
   });
+}
+
+/** What upstream calls the type it holds such objects as, with the package that it is in. */
+function goTypeOf(def: ResourceDef, of: 'object' | 'list'): string {
+  if (def.custom !== undefined) return `unstructured.Unstructured${of === 'list' ? 'List' : ''}`;
+  const [first = ''] = def.group.split('.');
+  const inPackage = first === '' || first === 'events' ? 'core' : first;
+  return `${inPackage}.${of === 'list' ? def.listKind : def.kind}`;
 }
 
 function partialTransform(call: ApiCall, metaVersion: string): Transform {
@@ -84,7 +93,8 @@ function tableTransform(call: ApiCall, metaVersion: string): Transform {
   const object = (whole: JsonObject) => {
     const { resourceVersion } = (whole.metadata ?? {}) as JsonObject;
     const metadata = resourceVersion === undefined ? {} : { resourceVersion };
-    return { ...head(metadata), rows: [tableRow(whole, options())] };
+    const conditions = call.target.version.rowConditions?.(whole) ?? [];
+    return { ...head(metadata), rows: [tableRow(whole, { ...options(), conditions })] };
   };
   const rowOf = () => ({ ...servedBy(call), ...options() });
   return {
@@ -100,11 +110,23 @@ function tableTransform(call: ApiCall, metaVersion: string): Transform {
       return listPieces({
         head: head(metadata),
         member: 'rows',
-        entries: result.entries(),
+        entries: rowEntries(call, result),
         textOf: (entry) => rowText(entry, row),
       });
     },
   };
+}
+
+/** The entries of a page in the order of the rows. */
+function rowEntries({ target }: ApiCall, result: ListResult): Iterable<Entry> {
+  const { def, version } = target;
+  const { rowOrder } = version;
+  if (rowOrder === undefined) return result.entries();
+  const read = [...result.entries()].map((entry) => ({
+    entry,
+    object: objectIn(def, version, entry),
+  }));
+  return read.sort((one, other) => rowOrder(one.object, other.object)).map(({ entry }) => entry);
 }
 
 /** `includeObject` of the query; rows carry their metadata by default. Throws 400. */

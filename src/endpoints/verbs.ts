@@ -1,5 +1,6 @@
 import { type ResourceDef, subresourcesOf, type VersionDef } from '../catalogue/resource-def.ts';
-import { noSuchPath } from '../meta/status.ts';
+import { noSuchPath, notFound } from '../meta/status.ts';
+import { groupResourceOf } from '../registry/registry.ts';
 import {
   type DeleteOptions,
   parseCreateOptions,
@@ -19,7 +20,7 @@ import { evictionEndpoint } from './eviction.ts';
 import { getEndpoint } from './get.ts';
 import { listEndpoint } from './list.ts';
 import { patchEndpoint } from './patch.ts';
-import { noNodeEndpoint, podLogEndpoint } from './pod-log.ts';
+import { podLogEndpoint, podStreamEndpoint } from './pod-log.ts';
 import { reviewEndpoint } from './reviews.ts';
 import { scaleEndpoint } from './scale.ts';
 import { tokenRequestEndpoint } from './token-request.ts';
@@ -57,9 +58,10 @@ const virtualEndpoints: Readonly<Record<string, Endpoint>> = {
 const subresourceEndpoints: Readonly<Record<string, Endpoint>> = {
   scale: scaleEndpoint,
   log: podLogEndpoint,
-  attach: noNodeEndpoint,
-  exec: noNodeEndpoint,
-  portforward: noNodeEndpoint,
+  attach: podStreamEndpoint,
+  exec: podStreamEndpoint,
+  portforward: podStreamEndpoint,
+  proxy: async (call) => (await import('./proxy.ts')).proxyEndpoint(call),
 };
 
 const collectionVerbs = new Set(['list', 'create', 'deletecollection']);
@@ -78,7 +80,9 @@ export function verbEndpoint(
   if (!Object.hasOwn(endpoints, verb)) return undefined;
   if (subresource !== '') {
     const found = subresourcesOf(def, version.version).find(({ name }) => name === subresource);
-    if (found === undefined) throw noSuchPath();
+    if (found === undefined) {
+      throw def.custom === undefined ? noSuchPath() : notFound(groupResourceOf(def), info.name);
+    }
     const allowed: readonly string[] = found.verbs;
     if (!allowed.includes(verb)) return undefined;
     const own = subresourceEndpoints[subresource];

@@ -54,7 +54,8 @@ export async function admitVirtual(
     operation: 'CREATE' as const,
     target: call.target,
     context: writeContext(call, options),
-    name: call.target.name,
+    // The path of `bindings` and of reviews names nothing: the object's own name counts.
+    name: call.target.name || (object.metadata.name ?? ''),
     object,
     old: undefined,
     attempt: 1,

@@ -2,12 +2,14 @@ import type { JsonObject } from '../base/json.ts';
 import { encodeCbor } from '../codec/cbor/encode.ts';
 import { decodeJson, encodeJson } from '../codec/json.ts';
 import { watchFrame } from '../codec/protobuf/envelope.ts';
-import type { StatusError } from '../meta/status.ts';
+import { expired, type StatusError } from '../meta/status.ts';
 import { apiVersionOf } from '../meta/types.ts';
+import { needsConversion, viewOf } from '../registry/conversion/views.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry, EventEncoder, WatchEventType } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { protobufObject } from './protobuf-bytes.ts';
+import { shownCall } from './respond.ts';
 import { type Transform, transformFor } from './transform.ts';
 
 /** How a watch is written: the shared encoder of events, and the frame of a failure. */
@@ -31,7 +33,8 @@ interface Framing {
 }
 
 /** The encoding of this request's watch; encoders of one key are interchangeable (WATCH-1, WATCH-9). */
-export function watchEncoding(call: ApiCall): WatchEncoding {
+export function watchEncoding(asked: ApiCall): WatchEncoding {
+  const call = shownCall(asked);
   const { def, version } = call.target;
   const { encoding } = call.output;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
@@ -40,7 +43,7 @@ export function watchEncoding(call: ApiCall): WatchEncoding {
   const framing = framingOf(call, transform);
   const encoder: EventEncoder = {
     key: `${encoding.form};${apiVersion};${transform?.key ?? ''}`,
-    frame: framing.entry,
+    frame: checkedFrame(asked, framing),
     bookmark(revision, { initialEventsEnd }) {
       const metadata = {
         resourceVersion: String(revision),
@@ -54,6 +57,21 @@ export function watchEncoding(call: ApiCall): WatchEncoding {
     contentType: encoding.watchType,
     encoder,
     errorFrame: (error) => framing.object('ERROR', { ...error.status } as unknown as JsonObject),
+  };
+}
+
+/**
+ * Where a webhook converts: history may hold objects of another version than is watched. Whoever
+ * wants those has to list them.
+ */
+function checkedFrame(
+  { target: { def, version } }: ApiCall,
+  framing: Framing,
+): EventEncoder['frame'] {
+  if (def.custom?.converter === undefined || viewOf(def, version) !== def) return framing.entry;
+  return (type, entry) => {
+    if (!needsConversion(def, version, entry)) return framing.entry(type, entry);
+    throw expired(`too old resource version: ${entry.revision} is of another version`);
   };
 }
 

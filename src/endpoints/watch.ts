@@ -1,7 +1,9 @@
 import type { ResponseStream } from '../base/exchange.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import { StatusError } from '../meta/status.ts';
+import { watchedKind, whenLoaded } from '../registry/conversion/views.ts';
 import type { ListOptions } from '../request/options.ts';
-import type { WatchEnd, WatchHandle, WatchSink } from '../watchcache/contract.ts';
+import type { ResourceCache, WatchEnd, WatchHandle, WatchSink } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
 import { answerHeaders } from './respond.ts';
@@ -36,7 +38,8 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     over();
   });
   try {
-    handle = await context.registry.caches.of(target.def).watch({
+    const cache = watchedCache(call);
+    handle = await (cache instanceof Promise ? await cache : cache).watch({
       namespace: target.namespace,
       ...(name === undefined ? {} : { name }),
       resourceVersion: options.resourceVersion,
@@ -61,6 +64,15 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     recorded?.();
   };
   if (exchange.aborted || sink.ended) over();
+}
+
+/** The cache whose objects are all in the request's version. */
+function watchedCache({ context, target }: ApiCall): MaybePromise<ResourceCache> {
+  const { caches } = context.registry;
+  const { def, version } = target;
+  const cache = caches.of(def);
+  if (def.custom?.converter === undefined) return cache;
+  return whenLoaded(cache).then(() => caches.of(watchedKind(def, version)));
 }
 
 /** `timeoutSeconds`, else a random time from the minimum to twice that, as upstream spreads it. */

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { type AuditLevel, reaches } from '../audit/event.ts';
+import type { Waiting } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { RequestSide, WriteContext } from '../registry/contract.ts';
 import type { DeleteOptions, WriteOptions } from '../request/options.ts';
@@ -13,7 +14,7 @@ export function writeContext(
     readonly shown?: () => JsonObject;
   },
 ): WriteContext {
-  const { context, exchange, deadlineMs } = call;
+  const { context, exchange, deadline } = call;
   return {
     user: call.user,
     dryRun: options.dryRun,
@@ -21,7 +22,7 @@ export function writeContext(
     warn: (text) => {
       if (!call.warnings.includes(text)) call.warnings.push(text);
     },
-    expired: () => exchange.aborted || context.clock.monotonic() > deadlineMs,
+    expired: () => exchange.aborted || context.clock.monotonic() > deadline.dueMs,
     request: new CallSide(call, options.shown),
   };
 }
@@ -35,6 +36,10 @@ class CallSide implements RequestSide {
   constructor(call: ApiCall, shown: (() => JsonObject) | undefined) {
     this.#call = call;
     this.#shown = shown;
+  }
+
+  get client(): Waiting {
+    return this.#call.exchange;
   }
 
   options(): JsonObject {
@@ -54,7 +59,7 @@ class CallSide implements RequestSide {
   }
 
   remainingMs(): number {
-    return this.#call.deadlineMs - this.#call.context.clock.monotonic();
+    return this.#call.deadline.dueMs - this.#call.context.clock.monotonic();
   }
 
   annotate(key: string, value: string, level: AuditLevel = 'Metadata'): void {
@@ -94,9 +99,24 @@ function given(texts: Readonly<Record<string, string | undefined>>): JsonObject 
 
 const managerLengthMax = 128;
 
+/** Managers by the User-Agent they come of: every request of a client has the same. */
+const managers = new Map<string, string>();
+const managersMax = 256;
+const keptAgentMax = 256;
+
 /** The User-Agent up to its first `/` (MF-2), cut to what a manager name may be. */
-function managerFromUserAgent(userAgent: string | undefined): string {
-  const name = (userAgent ?? '').split('/', 1)[0] ?? '';
+function managerFromUserAgent(userAgent = ''): string {
+  const known = managers.get(userAgent);
+  if (known !== undefined) return known;
+  const manager = readManager(userAgent);
+  if (userAgent.length > keptAgentMax) return manager;
+  if (managers.size >= managersMax) managers.clear();
+  managers.set(userAgent, manager);
+  return manager;
+}
+
+function readManager(userAgent: string): string {
+  const name = userAgent.split('/', 1)[0] ?? '';
   const printable = Array.from(name).filter((one) => one >= ' ' && one !== '\u007f');
   const kept = printable.slice(0, managerLengthMax).join('');
   return kept === '' ? 'unknown' : kept;

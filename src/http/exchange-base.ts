@@ -7,6 +7,7 @@ import {
   type ResponseHeaders,
   type ResponseStream,
   type TakenConnection,
+  type WholeResponse,
   wholeBytes,
 } from '../base/exchange.ts';
 import { BodyReader } from './body-reader.ts';
@@ -44,6 +45,7 @@ export abstract class ExchangeBase implements Exchange {
   #reader: BodyReader | undefined;
   #abortCallbacks: (() => void)[] | undefined;
   #aborted = false;
+  #isSuperseded = false;
   #answering: 'no' | 'whole' | 'stream' = 'no';
   #status: number | undefined;
   #progressAt: number | undefined;
@@ -74,7 +76,7 @@ export abstract class ExchangeBase implements Exchange {
   }
 
   get aborted(): boolean {
-    return this.#aborted;
+    return this.#aborted || this.#isSuperseded;
   }
 
   get answeredStatus(): number | undefined {
@@ -96,7 +98,7 @@ export abstract class ExchangeBase implements Exchange {
     const reader = new BodyReader({ source: this.source, limitBytes, deadline });
     this.#reader = reader;
     const whole = reader.read();
-    if (this.#aborted) reader.abort('the client has gone');
+    if (this.aborted) reader.abort('nobody waits for the answer');
     else this.allowBody();
     try {
       return await whole;
@@ -108,23 +110,39 @@ export abstract class ExchangeBase implements Exchange {
 
   bodyStream(): BodyStream | undefined {
     if (!this.hasBody) return undefined;
-    if (!this.#aborted) this.allowBody();
+    if (!this.aborted) this.allowBody();
     return this.source;
   }
 
   takeOver(): TakenConnection | undefined {
-    const taken = this.answered || this.#aborted ? undefined : this.release();
+    const taken = this.answered || this.aborted ? undefined : this.release();
     if (taken !== undefined) this.#begin('stream', 101);
     return taken;
   }
 
   onAbort(callback: () => void): void {
-    if (this.#aborted) callback();
+    if (this.aborted) callback();
     else if (this.#abortCallbacks === undefined) this.#abortCallbacks = [callback];
     else this.#abortCallbacks.push(callback);
   }
 
-  send(response: { status: number; headers: ResponseHeaders; body: ResponseBody }): void {
+  send(response: WholeResponse): void {
+    if (!this.#isSuperseded) this.#respond(response);
+  }
+
+  supersede(): ((response: WholeResponse) => void) | undefined {
+    if (this.answered || this.aborted) return undefined;
+    this.#isSuperseded = true;
+    const reader = this.#reader;
+    if (reader !== undefined && !reader.settled) {
+      this.bodyRefused = true;
+      reader.abort('nobody waits for the answer');
+    }
+    this.#tellAborted();
+    return (response) => this.#respond(response);
+  }
+
+  #respond(response: WholeResponse): void {
     const { status, headers, body } = response;
     this.#begin('whole', status);
     if (this.#aborted) return;
@@ -139,6 +157,7 @@ export abstract class ExchangeBase implements Exchange {
   }
 
   stream(response: { status: number; headers: ResponseHeaders }): ResponseStream {
+    if (this.#isSuperseded) return unread;
     this.#begin('stream', response.status);
     const { status, headers } = response;
     if (!this.#aborted) this.writeHead({ status, headers, contentLength: undefined, empty: false });
@@ -161,6 +180,10 @@ export abstract class ExchangeBase implements Exchange {
     this.#reader?.abort('the client has gone');
     if (this.complete) return;
     this.#aborted = true;
+    this.#tellAborted();
+  }
+
+  #tellAborted(): void {
     const callbacks = this.#abortCallbacks;
     this.#abortCallbacks = undefined;
     for (const callback of callbacks ?? []) this.core.guard('abort callback', callback);
@@ -227,6 +250,15 @@ class StreamedAnswer implements ResponseStream {
     this.#exchange.destroy();
   }
 }
+
+/** Of an exchange that somebody else answers. */
+const unread: ResponseStream = {
+  write: () => true,
+  onDrain: () => {},
+  bufferedBytes: 0,
+  end: () => {},
+  destroy: () => {},
+};
 
 const noBytes = Buffer.alloc(0);
 

@@ -22,6 +22,8 @@ export interface ServingTls {
   /** OpenSSL cipher list for TLS 1.2; the host's modern default when absent. */
   readonly ciphers?: string;
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** PEM bundles whose subjects a client is told, so that it picks the certificate that counts. */
+  readonly clientAuthorities?: readonly string[];
 }
 
 export interface ListenOptions {
@@ -185,17 +187,17 @@ function secureServer(tls: ServingTls, limits: HttpLimits): SecureServer {
 
 /**
  * Without authorities of its own a context gets those of the public web, which takes longer to read
- * than all the rest of a start; nothing here is verified by them.
+ * than all the rest of a start. Those it has are named to clients; what they say is not relied on.
  */
 function secureContext(tls: ServingTls): {
-  ca: [];
+  ca: string[];
   cert: string | Buffer;
   key: string | Buffer;
   minVersion: 'TLSv1.2' | 'TLSv1.3';
   ciphers?: string;
 } {
   return {
-    ca: [],
+    ca: [...(tls.clientAuthorities ?? [])],
     cert: tls.certificate,
     key: tls.key,
     minVersion: tls.minVersion ?? 'TLSv1.2',

@@ -8,17 +8,25 @@ import { type HttpServer, startHttpServer } from './server.ts';
 let server: HttpServer | undefined;
 afterEach(() => server?.close());
 
-/** What a server says to some bytes, the last of which come later, until it closes. */
+/**
+ * What a server says to some bytes until it closes. All but the first come once it has been asked;
+ * `sent` then tells that the last of them has.
+ */
 async function said(options: {
   readonly upgrades: 'taken' | 'ignored';
-  readonly answer: (exchange: Exchange) => void;
+  readonly answer: (exchange: Exchange, sent: Promise<void>) => void;
   readonly bytes: readonly string[];
 }): Promise<string> {
+  const asked = signal();
+  const sent = signal();
   const started = await startHttpServer({
     listen: { host: '127.0.0.1', port: 0, tls: 'plaintext' },
     clock: systemClock,
     logger: silentLogger,
-    onExchange: options.answer,
+    onExchange(exchange) {
+      options.answer(exchange, sent.given);
+      asked.give();
+    },
   });
   server = started;
   if (options.upgrades === 'taken') started.takeUpgrades();
@@ -26,12 +34,21 @@ async function said(options: {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   const closed = new Promise((resolve) => socket.on('close', resolve));
-  for (const bytes of options.bytes) {
-    socket.write(bytes);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  const [first = '', ...later] = options.bytes;
+  socket.write(first);
+  await Promise.race([asked.given, closed]);
+  for (const bytes of later) await new Promise((resolve) => socket.write(bytes, resolve));
+  sent.give();
   await closed;
   return Buffer.concat(chunks).toString();
+}
+
+function signal(): { readonly given: Promise<void>; give(): void } {
+  let give = () => {};
+  const given = new Promise<void>((resolve) => {
+    give = resolve;
+  });
+  return { given, give: () => give() };
 }
 
 const echo = (exchange: Exchange) => {
@@ -74,12 +91,11 @@ test('whoever takes a connection over has it with what has come already', async 
 test('what comes while nobody has the connection yet waits', async () => {
   const text = await said({
     upgrades: 'taken',
-    answer(exchange) {
-      setTimeout(() => {
-        const { socket } = exchange.takeOver() ?? {};
-        socket?.on('data', (bytes: Buffer) => socket.end(`late: ${bytes}`));
-        socket?.resume();
-      }, 100);
+    async answer(exchange, sent) {
+      await sent;
+      const { socket } = exchange.takeOver() ?? {};
+      socket?.on('data', (bytes: Buffer) => socket.end(`late: ${bytes}`));
+      socket?.resume();
     },
     bytes: [wish(''), 'early'],
   });

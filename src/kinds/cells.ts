@@ -54,6 +54,16 @@ export function column(
   return { name, type, format, description, priority, cell };
 }
 
+/** A column of numbers that upstream's definition calls text. */
+export const calledText = (shown: ColumnDef): ColumnDef => ({ ...shown, type: 'string' });
+
+/** Labels in one line, in the order of their names. */
+export function labelsText(labels: JsonValue | undefined): string {
+  if (!isObject(labels)) return '<none>';
+  const names = Object.keys(labels).sort();
+  return names.map((name) => `${name}=${String(labels[name])}`).join(',') || '<none>';
+}
+
 export const nameColumn: ColumnDef = column(
   'Name',
   (object) => textAt(object, 'metadata', 'name'),
@@ -73,7 +83,7 @@ export const ageColumn: ColumnDef = column(
 export const createdAtColumn: ColumnDef = column(
   'Created At',
   (object) => textAt(object, 'metadata', 'creationTimestamp'),
-  { description: 'Time the object was created.' },
+  { type: 'date', description: 'Time the object was created.' },
 );
 
 /** Time from `timestamp` (RFC 3339) to now as upstream prints it: `5m3s`; `<unknown>` without one. */

@@ -38,6 +38,12 @@ export function immutable(
   return sameOrEmpty(value, old) ? [] : [invalid(field, value, 'field is immutable')];
 }
 
+/**
+ * Errors of a changed object as upstream tells them of many kinds: what is wrong with the whole once as
+ * such, once as a change. Messages hide it, since they tell nothing twice; the causes do not.
+ */
+export const toldTwice = (errors: readonly FieldError[]): FieldError[] => [...errors, ...errors];
+
 /** A list's items; none when it is absent or null, as Go writes an empty one. */
 export function items<T>(list: readonly T[] | null | undefined): readonly T[] {
   return list ?? [];
@@ -58,7 +64,7 @@ export function invalidGo(field: string, goText: string, detail: string): FieldE
   return {
     type: 'FieldValueInvalid',
     field,
-    message: `Invalid value: ${goText}: ${detail}`,
+    message: `Invalid value: ${goText}${detail === '' ? '' : `: ${detail}`}`,
   };
 }
 

@@ -22,8 +22,8 @@ caBundle 5 bytes e o l=atomic
 groupPriorityMinimum 7 int32
 versionPriority 8 int32
 #APIServiceCondition
-type 1 string
-status 2 string
+type 1 string t=v1.APIServiceConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -52,8 +52,8 @@ caBundle 5 bytes e o l=atomic
 groupPriorityMinimum 7 int32
 versionPriority 8 int32
 #APIServiceCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta1.APIServiceConditionType
+status 2 string t=v1beta1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o

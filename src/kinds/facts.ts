@@ -14,6 +14,8 @@ export interface FieldMarks {
   readonly mapType: string | undefined;
   readonly patchStrategies: readonly string[];
   readonly patchMergeKey: string | undefined;
+  /** What Go calls the type (`v1.RestartPolicy`), where that does not follow from it. */
+  readonly goName: string | undefined;
 }
 
 /** One field of a built-in type, as the generated tables tell it. */
@@ -69,6 +71,15 @@ export function versionFacts(groupVersion: string): VersionFacts | undefined {
     parsedGroups.set(group, versions);
   }
   return versions.get(version);
+}
+
+/** The versions that the tables have of a directory. */
+export function versionsOfFacts(directory: string): readonly string[] {
+  const texts = [factsByGroup, factsByHand].map((table) =>
+    Object.hasOwn(table, directory) ? (table[directory] ?? '') : '',
+  );
+  const versions = texts.flatMap((text) => [...text.matchAll(/^@(\w+)$/gm)]);
+  return [...new Set(versions.map(([, version = '']) => version))];
 }
 
 /** Facts of a struct by its full name (`core.v1.Pod`). */
@@ -210,6 +221,7 @@ function fieldMarks(text: string): FieldMarks {
       mapType: marks.get('m')?.[0] ?? marks.get('s')?.[0],
       patchStrategies: marks.get('p')?.[0]?.split(',') ?? [],
       patchMergeKey: marks.get('y')?.[0],
+      goName: marks.get('t')?.[0],
     };
     readMarks.set(text, read);
   }

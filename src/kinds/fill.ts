@@ -4,6 +4,12 @@ import { at, listAt } from './cells.ts';
 
 /** Defaulting in place. */
 
+/** Sets each member that is absent or null: of those whose empty string is a value, if a bad one. */
+export function fillAbsent(object: JsonObject | undefined, defaults: JsonObject): void {
+  if (object === undefined) return;
+  for (const [name, value] of Object.entries(defaults)) object[name] ??= value;
+}
+
 /** Sets each member that is absent, null or an empty string. */
 export function fill(object: JsonObject | undefined, defaults: JsonObject): void {
   if (object === undefined) return;
@@ -37,6 +43,20 @@ export function objectsAt(
 ): readonly JsonObject[] {
   return listAt(object, ...path).filter(isObject);
 }
+
+/**
+ * Makes null of members that are empty lists: upstream keeps these kinds in protobuf, which does not
+ * tell an empty list from none.
+ */
+export function emptyAsNull(object: JsonObject | undefined, ...names: readonly string[]): void {
+  for (const name of names)
+    if (object !== undefined && isEmptyList(object[name])) object[name] = null;
+}
+
+const isEmptyList = (value: JsonValue | undefined) => Array.isArray(value) && value.length === 0;
+
+/** Whether the member of a name is a list, be it an empty one. */
+export const isList = (object: JsonObject, name: string): boolean => Array.isArray(object[name]);
 
 /** The object member of a name, made when it is absent. */
 export function ensure(object: JsonObject, name: string): JsonObject {

@@ -29,7 +29,9 @@ export function schemaOfKind(
   dialect: Dialect,
   type: { readonly apiVersion: string; readonly kind: string },
 ): Schema | undefined {
-  const isDiscovery = type.apiVersion === 'v1' && discoveryKinds.has(type.kind);
+  // The core group's lists, and that of its versions, say no version of their own.
+  const isPlain = type.apiVersion === 'v1' || type.apiVersion === '';
+  const isDiscovery = isPlain && discoveryKinds.has(type.kind);
   if (isDiscovery || metaKinds.has(type.kind)) return schemaOf(`meta.v1.${type.kind}`);
   const parsed = parseApiVersion(type.apiVersion);
   const directory = parsed === undefined ? undefined : directoriesOf(dialect).get(parsed.group);

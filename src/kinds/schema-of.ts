@@ -1,4 +1,5 @@
 import type { JsonValue } from '../base/json.ts';
+import { shortTypeName } from '../engines/schema/go-wording.ts';
 import { type Property, resolved, type Schema } from '../engines/schema/schema.ts';
 import {
   type FieldFacts,
@@ -56,11 +57,22 @@ function build(typeName: string): Schema {
   const facts = versionFacts(groupVersion);
   const values = facts?.enums.get(name);
   if (values !== undefined)
-    return { type: 'string', typed: true, validation: { enum: [...values] } };
+    return {
+      type: 'string',
+      typed: true,
+      validation: { enum: [...values] },
+      goName: shortTypeName(typeName),
+    };
   const alias = facts?.aliases.get(name);
   if (alias !== undefined) return { ...resolved(typeSchema(alias)), typeName };
   return structSchema(typeName);
 }
+
+/** Lists that upstream takes for given when they are empty, so that no default takes their place. */
+const nilable: Readonly<Record<string, readonly string[]>> = {
+  'autoscaling.v2.HPAScalingRules': ['policies'],
+  'autoscaling.v2beta2.HPAScalingRules': ['policies'],
+};
 
 function structSchema(typeName: string): Schema {
   const struct = structFacts(typeName);
@@ -72,6 +84,10 @@ function structSchema(typeName: string): Schema {
     properties.set('kind', { schema: scalarTypes['string']!, omitEmpty: true });
   }
   collect(struct.fields, { properties, required, inlineIn: [] });
+  for (const name of Object.hasOwn(nilable, typeName) ? (nilable[typeName] ?? []) : []) {
+    const property = properties.get(name);
+    if (property !== undefined) properties.set(name, { ...property, pointer: true });
+  }
   return {
     type: 'object',
     typed: true,
@@ -136,12 +152,11 @@ function isComposed(type: string): boolean {
 /** The schema of a field: its type's, with what the field's own markers say on top. */
 function fieldSchema(field: FieldFacts): Schema {
   const type = field.type.startsWith('*') ? field.type.slice(1) : field.type;
-  if (field.default === undefined && !saysMore(field.marks)) return typeSchema(type);
+  const plain = () => namedSchema(type, field.marks.goName);
+  if (field.default === undefined && !saysMore(field.marks)) return plain();
   const overrides = overridesOf(field);
-  if (Object.keys(overrides).length === 0) return typeSchema(type);
-  if (isComposed(type) || Object.hasOwn(scalarTypes, type)) {
-    return { ...typeSchema(type), ...overrides };
-  }
+  if (Object.keys(overrides).length === 0) return plain();
+  if (isComposed(type) || Object.hasOwn(scalarTypes, type)) return { ...plain(), ...overrides };
   let merged: Schema | undefined;
   return {
     resolve: () => {
@@ -167,12 +182,17 @@ function overridesOf(field: FieldFacts): Partial<Schema> {
   return {
     ...(field.default === undefined ? {} : { default: JSON.parse(field.default) as JsonValue }),
     ...(isList ? listTopology(field.marks) : {}),
-    ...(!isList && mapType === 'atomic' ? { mapType: 'atomic' as const } : {}),
+    ...(isList ? {} : mapTopology(mapType)),
     ...(patchStrategies.length === 0
       ? {}
       : { patchStrategies: patchStrategies as NonNullable<Schema['patchStrategies']> }),
     ...(patchMergeKey === undefined ? {} : { patchMergeKey }),
   };
+}
+
+/** What a field says holds over what its type does: an atomic reference can be granular in a field. */
+function mapTopology(mapType: string | undefined): Partial<Schema> {
+  return mapType === 'atomic' || mapType === 'granular' ? { mapType } : {};
 }
 
 function listTypeName(type: string): boolean {
@@ -189,6 +209,27 @@ function listTopology(marks: FieldMarks): Partial<Schema> {
   if (!marks.patchStrategies.includes('merge')) return {};
   if (marks.patchMergeKey === undefined) return { listType: 'set' };
   return { listType: 'map', listMapKeys: [marks.patchMergeKey] };
+}
+
+/** By type expression and Go's name. */
+const namedSchemas = new Map<string, Schema>();
+
+/** A type expression's schema under the name that Go has for it, and what is in it under its own. */
+function namedSchema(type: string, goName: string | undefined): Schema {
+  if (goName === undefined) return typeSchema(type);
+  const key = `${type} ${goName}`;
+  let schema = namedSchemas.get(key);
+  if (schema === undefined) {
+    schema = { ...typeSchema(type), goName, ...innerOf(type, goName) };
+    namedSchemas.set(key, schema);
+  }
+  return schema;
+}
+
+function innerOf(type: string, goName: string): Partial<Schema> {
+  if (!isComposed(type)) return {};
+  const inner = namedSchema(type.slice(2), goName.slice(goName.indexOf(']') + 1));
+  return type.startsWith('[]') ? { items: inner } : { additionalProperties: inner };
 }
 
 /** A type expression's schema, one for all fields of that type; structs stand behind stand-ins. */

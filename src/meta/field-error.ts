@@ -22,8 +22,28 @@ export interface FieldError {
   readonly message: string;
 }
 
+const goEscapes = new Map(
+  [...'abfnrtv'].map((letter, index) => ['\x07\b\f\n\r\t\v'[index], letter]),
+);
+
+/** A text in quotes as Go writes it, which escapes all that does not show. */
+export function goQuoted(text: string): string {
+  const escaped = text.replace(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    const letter = goEscapes.get(character);
+    if (letter !== undefined) return `\\${letter}`;
+    if (character === '"' || character === '\\') return `\\${character}`;
+    const hex = (width: number) => code.toString(16).padStart(width, '0');
+    if (code < 0x80) return `\\x${hex(2)}`;
+    return code < 0x10000 ? `\\u${hex(4)}` : `\\U${hex(8)}`;
+  });
+  return `"${escaped}"`;
+}
+
 /** How Go prints a value inside an `Invalid value:` message: strings quoted, objects as JSON. */
 export function showValue(value: JsonValue | undefined): string {
+  if (typeof value === 'string') return goQuoted(value);
+  if (typeof value === 'bigint') return String(value);
   return JSON.stringify(value ?? null, (_, member) =>
     typeof member === 'bigint' ? Number(member) : member,
   );
@@ -50,20 +70,31 @@ export function typeInvalid(
   const message = withDetail(`Invalid value: ${shownBad(value)}`, detail);
   return { type: 'FieldValueTypeInvalid', field, message };
 }
-export function duplicate(field: string, value: JsonValue | undefined): FieldError {
-  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shownBad(value)}` };
+/** @param shown the value as the message has it, where that is not its JSON */
+export function duplicate(
+  field: string,
+  value: JsonValue | undefined,
+  shown: string = shownBad(value),
+): FieldError {
+  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}` };
 }
+/** @param shown as for `duplicate` */
 export function notSupported(
   field: string,
   value: JsonValue | undefined,
   allowed: readonly string[],
+  shown: string = shownBad(value),
 ): FieldError {
   const list = allowed.map((one) => JSON.stringify(one)).join(', ');
-  const message = `Unsupported value: ${shownBad(value)}: supported values: ${list}`;
+  const message = `Unsupported value: ${shown}: supported values: ${list}`;
   return { type: 'FieldValueNotSupported', field, message };
 }
 export function forbiddenField(field: string, detail: string): FieldError {
   return { type: 'FieldValueForbidden', field, message: withDetail('Forbidden', detail) };
+}
+/** What went wrong is not the value's fault, by upstream's account. */
+export function internal(field: string, detail: string): FieldError {
+  return { type: 'InternalError', field, message: withDetail('Internal error', detail) };
 }
 /** @param unit `bytes` (default), or what upstream counts in (`characters`) */
 export function tooLong(field: string, maxBytes: number): FieldError {

@@ -26,7 +26,7 @@ export function validateLabelSelector(
       .sort()
       .flatMap((key) => [
         ...breaks(`${path}.matchLabels`, key, qualifiedName),
-        ...breaks(`${path}.matchLabels[${key}]`, matchLabels[key] ?? '', labelValue),
+        ...breaks(`${path}.matchLabels`, matchLabels[key] ?? '', labelValue),
       ]),
     ...matchExpressions.flatMap((requirement, index) =>
       validateRequirement(requirement, `${path}.matchExpressions[${index}]`),

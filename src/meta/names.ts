@@ -13,7 +13,8 @@ function pattern(message: string, regex: string, ...examples: readonly string[])
 }
 
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
-const isSubdomain = (value: string) => value.split('.').every((part) => label.test(part));
+const isSubdomain = (value: string) =>
+  label.test(value) || value.split('.').every((part) => label.test(part));
 const labelFormat = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const subdomainFormat = `${labelFormat}(\\.${labelFormat})*`;
 

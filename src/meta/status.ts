@@ -171,7 +171,7 @@ export function invalidObject(
     details: {
       ...(name === '' ? {} : { name }),
       ...(gk.group === '' ? {} : { group: gk.group }),
-      kind: gk.kind,
+      ...(gk.kind === '' ? {} : { kind: gk.kind }),
       causes: errors.map((error) => ({
         reason: error.type,
         message: error.message,
@@ -190,6 +190,9 @@ export function unauthorized(): StatusError {
 }
 
 /** 403; `message` is the whole text behind upstream's `… is forbidden: `. */
+/** What authorization refuses, whose answer browsers are told to take for nothing but what it says. */
+export class AccessDenied extends StatusError {}
+
 export function forbidden(gr: GroupResource, name: string, why: string): StatusError {
   const resource = qualifiedResource(gr);
   const message =
@@ -219,6 +222,16 @@ export function notAcceptable(served: readonly string[]): StatusError {
     code: 406,
     reason: 'NotAcceptable',
     message: `only the following media types are accepted: ${served.join(', ')}`,
+  });
+}
+
+/** 406 in the words of upstream's router, which looks at the types alone before any is negotiated. */
+export function notRepresentable(representations: readonly string[]): StatusError {
+  return new StatusError({
+    code: 406,
+    reason: 'NotAcceptable',
+    message: `406: Not Acceptable\n\nAvailable representations: ${representations.join(', ')}`,
+    details: {},
   });
 }
 
@@ -277,4 +290,16 @@ export function internalError(message: string, cause?: unknown): StatusError {
 
 export function serviceUnavailable(message: string): StatusError {
   return new StatusError({ code: 503, reason: 'ServiceUnavailable', message });
+}
+
+/**
+ * 504: a request did not come to its end in its time. Upstream tells a write so, which may be stored
+ * all the same, in other words than what was cut short on its way.
+ */
+export function timedOut(of: 'write' | 'request', cause?: unknown): StatusError {
+  const message =
+    of === 'write'
+      ? 'Timeout: request did not complete within requested timeout - context deadline exceeded'
+      : 'Timeout: request did not complete within the allotted timeout';
+  return new StatusError({ code: 504, reason: 'Timeout', message, details: {}, cause });
 }

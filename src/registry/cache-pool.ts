@@ -2,6 +2,8 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { noSuchPath, serviceUnavailable } from '../meta/status.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
+import { viewOf } from './conversion/views.ts';
+import { versionNamed } from './object-codec.ts';
 
 /** One watch cache per kind, opened when first asked for. */
 export interface CachePool {
@@ -24,8 +26,13 @@ interface Slot {
   readonly lasting: ResourceCache;
 }
 
-/** Makes a pool over a function that opens one cache. */
-export function createCachePool(open: (def: ResourceDef) => ResourceCache): CachePool {
+/**
+ * Makes a pool over a function that opens one cache. `forget` is for a cache that has ended itself:
+ * whoever asks next is given a new one.
+ */
+export function createCachePool(
+  open: (def: ResourceDef, forget: () => void) => ResourceCache,
+): CachePool {
   const slots = new Map<ResourceDef | string, Slot>();
   const successors = new WeakMap<ResourceDef, { readonly next: ResourceDef | undefined }>();
   let closed = false;
@@ -33,21 +40,37 @@ export function createCachePool(open: (def: ResourceDef) => ResourceCache): Cach
     const known = slots.get(keyOf(def));
     if (known !== undefined) return known.lasting;
     if (closed) throw serviceUnavailable('the server is shutting down');
-    const retired = successors.get(def);
+    const retired = successors.get(def) ?? retiredView(def);
     if (retired !== undefined) return of(replacement(def, retired.next));
-    const cache = open(def);
+    const cache = open(def, () => {
+      if (slots.get(keyOf(def))?.cache === cache) slots.delete(keyOf(def));
+    });
     const after = () => (successors.has(def) && !closed ? of(def) : undefined);
     const lasting = def.custom === undefined ? cache : lastingCache(cache, after);
     slots.set(keyOf(def), { cache, lasting });
     return lasting;
   };
+  /** A view of a retired kind is as retired, whether anybody had opened it or not. */
+  const retiredView = (view: ResourceDef) => {
+    const whole = view.custom?.viewOf;
+    const retired = whole === undefined ? undefined : successors.get(whole);
+    if (retired?.next === undefined) return retired;
+    return { next: sameView(view, retired.next) };
+  };
+  const dropOne = (def: ResourceDef, next: ResourceDef | undefined) => {
+    successors.set(def, { next });
+    const slot = slots.get(keyOf(def));
+    slots.delete(keyOf(def));
+    slot?.cache.close();
+  };
   return {
     of,
     drop(def, successor) {
-      successors.set(def, { next: successor });
-      const slot = slots.get(keyOf(def));
-      slots.delete(keyOf(def));
-      slot?.cache.close();
+      dropOne(def, successor);
+      for (const key of [...slots.keys()]) {
+        if (typeof key === 'string' || key.custom?.viewOf !== def) continue;
+        dropOne(key, successor === undefined ? undefined : sameView(key, successor));
+      }
     },
     close() {
       closed = true;
@@ -90,9 +113,16 @@ function keyOf(def: ResourceDef): ResourceDef | string {
   return def.custom === undefined ? def.storage.prefix : def;
 }
 
+/** The view of the same version as the kind is now; undefined where it has none such. */
+function sameView(view: ResourceDef, next: ResourceDef): ResourceDef | undefined {
+  const version = versionNamed(next, view.storage.apiVersion);
+  return version === undefined ? undefined : viewOf(next, version);
+}
+
 /** What a request of a changed kind goes on with, if its objects' stored form is still the same. */
 function replacement(def: ResourceDef, next: ResourceDef | undefined): ResourceDef {
   if (next === undefined) throw noSuchPath();
-  if (next.storage.apiVersion === def.storage.apiVersion) return next;
+  const isAlike = (next.custom?.converter === undefined) === (def.custom?.converter === undefined);
+  if (isAlike && next.storage.apiVersion === def.storage.apiVersion) return next;
   throw serviceUnavailable(`${def.resource}.${def.group} has changed: please try again`);
 }

@@ -1,4 +1,6 @@
+import type { Waiting } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 import type { Entry } from '../watchcache/contract.ts';
@@ -35,7 +37,9 @@ export interface WriteContext {
 export interface RequestSide {
   /** The options of the request as it gave them (`fieldManager`, …), without apiVersion and kind. */
   options(): JsonObject;
-  /** Aborted when the client leaves. */
+  /** Who waits for the write. */
+  readonly client: Waiting;
+  /** Aborted when the client leaves, or its time is up. */
   left(): AbortSignal;
   /** Milliseconds until the request gives up. */
   remainingMs(): number;
@@ -77,7 +81,8 @@ export interface Reinvocation {
 
 /**
  * Keeps `metadata.managedFields` in step with a write; an implementation wraps `engines/apply`.
- * Objects are in the request's version, defaulted.
+ * Objects are in the request's version, defaulted. At once, but where a webhook has to tell what the
+ * fields of another version are.
  */
 export interface FieldManagerPort {
   /** Sets `object.metadata.managedFields` for a create (`live` undefined), PUT or non-apply patch. */
@@ -87,7 +92,7 @@ export interface FieldManagerPort {
     readonly object: ApiObject;
     readonly manager: string;
     readonly nowMs: number;
-  }): void;
+  }): MaybePromise<void>;
   /** Merges an apply body; throws StatusError 409 on conflicts unless `force`. */
   applyPatch(options: {
     readonly target: Target;
@@ -96,7 +101,7 @@ export interface FieldManagerPort {
     readonly manager: string;
     readonly force: boolean;
     readonly nowMs: number;
-  }): ApiObject;
+  }): MaybePromise<ApiObject>;
 }
 
 export interface DeleteRequestOptions {
@@ -123,9 +128,11 @@ export interface Deleted {
 
 /**
  * Makes the object to store from the current one, both in the request's version; throws
- * StatusError to refuse. Runs again after a lost race, with the newer object.
+ * StatusError to refuse. Runs again after a lost race, with the newer object. What `current` is a
+ * copy of is `live`, which may be read only.
  */
 export type Transform = (
   current: ApiObject | undefined,
   attempt: number,
+  live: ApiObject | undefined,
 ) => Promise<ApiObject> | ApiObject;

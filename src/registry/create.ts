@@ -7,14 +7,15 @@ import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
 import { settling } from './allocation.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
-import { encodeStored, entryOf, indexOf, objectKey, toStorage } from './object-codec.ts';
+import { entryOf, objectKey, toStorage } from './object-codec.ts';
 import {
   checkPathAgreement,
   dropDuplicateOwners,
   fillSystemFields,
   wipeSystemFields,
 } from './object-meta.ts';
-import { groupResourceOf, type Registry, storing } from './registry.ts';
+import { groupResourceOf, type Registry, requireTime, sparingOwners, storing } from './registry.ts';
+import { rememberPresent, storedForm } from './stored-form.ts';
 import { validateNew } from './validate.ts';
 
 /** Attempts at a free generated name before giving up, as upstream. */
@@ -35,14 +36,15 @@ export async function createObject(
   wipeSystemFields(object);
   dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
   const { fieldManager } = context;
-  registry.fieldManager.recordUpdate({
+  const recorded = registry.fieldManager.recordUpdate({
     target,
     live: undefined,
     object,
     manager: fieldManager,
     nowMs,
   });
-  return insertObject(registry, { ...options, nowMs, mayRename: !hasOwnName });
+  if (recorded instanceof Promise) await recorded;
+  return insertObject(registry, { target, object, context, nowMs, mayRename: !hasOwnName });
 }
 
 /**
@@ -59,6 +61,8 @@ export async function insertObject(
     attempt?: number;
     /** The name was generated, so another will do when it is taken (META-1). */
     mayRename?: boolean;
+    /** Whether the object may do without the owners of its fields; it may when absent. */
+    owners?: 'needed' | 'spare';
   },
 ): Promise<Written> {
   const { target, object, context, nowMs, mayRename = false } = options;
@@ -71,12 +75,14 @@ export async function insertObject(
     old: undefined,
     attempt: options.attempt ?? 1,
   };
-  await registry.admission.mutate(call);
+  const mutation = registry.admission.mutate(call);
+  if (mutation !== undefined) await mutation;
   checkPathAgreement(target, object);
   fillSystemFields(object, nowMs);
   dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const { def, version } = target;
-  const stored = toStorage(def, version, object);
+  // What a webhook has to convert is judged in the request's version, as upstream.
+  const stored = def.custom?.converter === undefined ? toStorage(def, version, object) : object;
   const strategyContext = strategyContextOf(target, context, nowMs);
   const allocation = def.strategy.allocate?.(strategyContext, stored, undefined);
   return settling(allocation, 0, async () => {
@@ -85,9 +91,13 @@ export async function insertObject(
     // Who only looks sees what will be stored.
     const { name = '' } = stored.metadata;
     const isSame = stored === object && name === call.name;
-    await registry.admission.validate(isSame ? call : { ...call, object: stored, name });
+    const validation = registry.admission.validate(
+      isSame ? call : { ...call, object: stored, name },
+    );
+    if (validation !== undefined) await validation;
     for (const text of def.strategy.warnings?.(stored, undefined) ?? []) context.warn(text);
-    return putNew(registry, { target, stored, context, mayRename });
+    const write = () => putNew(registry, { target, stored, context, mayRename });
+    return sparingOwners(stored, { owners: options.owners ?? 'spare', write });
   });
 }
 
@@ -115,20 +125,23 @@ async function tryInsert(
   const { target, stored, context } = options;
   const { def } = target;
   const key = objectKey(stored.metadata.namespace ?? '', stored.metadata.name as string);
-  const value = encodeStored(stored);
-  const index = indexOf(def.storage, stored);
+  const made = storedForm(def, stored);
+  const { value, shown, index, object } = made instanceof Promise ? await made : made;
   if (context.dryRun) {
     const existing = await registry.caches.of(def).get(key, undefined);
-    return existing === undefined ? { entry: dryEntry({ key, value, index }) } : { existing };
+    if (existing !== undefined) return { existing };
+    return { entry: dryEntry({ key, value: shown, index }) };
   }
+  requireTime(context);
   const storeKey = def.storage.prefix + key;
-  const hint = new EntryHint(index, def.storage);
+  const hint = new EntryHint(index, shown === value ? def.storage : undefined);
   const result = await storing(() => registry.store.put({ key: storeKey, value, expect: 0, hint }));
   if (!result.ok) return { existing: readable(def, result.current) };
   const { revision } = result;
-  const made = { key, stored: value, revision, createRevision: revision, index };
-  const entry = hint.entry ?? makeEntry(made);
-  keepDecoded(registry, { storeKey, entry, object: stored, context });
+  const read = { key, stored: shown, revision, createRevision: revision, index };
+  const entry = hint.entry ?? makeEntry(read);
+  if (shown === value) rememberPresent(def, entry);
+  keepDecoded(registry, { storeKey, entry, object, context });
   return { entry };
 }
 

@@ -6,18 +6,12 @@ import type { ApiObject } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
 import type { Deleted, DeleteRequestOptions, Target, WriteContext } from './contract.ts';
+import { shownObject, targetOn } from './conversion/views.ts';
 import { strategyContextOf } from './create.ts';
 import { isFinalized, removeFinalized } from './finalize.ts';
 import { attemptOnGuess, guessOf } from './guess.ts';
-import {
-  decodeEntry,
-  encodeStored,
-  entryOf,
-  fromStorage,
-  indexOf,
-  objectKey,
-} from './object-codec.ts';
-import { groupKindOf, groupResourceOf, type Registry, storing } from './registry.ts';
+import { decodeEntry, encodeStored, entryOf, indexOf, objectKey } from './object-codec.ts';
+import { groupKindOf, groupResourceOf, type Registry, requireTime, storing } from './registry.ts';
 
 const attemptsMax = 500;
 
@@ -88,17 +82,18 @@ async function attemptDelete(
   attempt: { request: DeleteRequest; current: Entry; attempt: number },
 ): Promise<Outcome> {
   const { request, current } = attempt;
-  const { target, context } = request;
+  const { context } = request;
+  const target = targetOn(current, request);
   checkPreconditions(request, current);
   const old = decodeEntry(current);
-  const live = () => fromStorage(target.def, target.version, decodeEntry(current));
+  const live = shownObject(target, current);
   const call = {
     operation: 'DELETE' as const,
     target,
     context,
     name: target.name,
     object: undefined,
-    old: live(),
+    old: live instanceof Promise ? await live : live,
     attempt: attempt.attempt,
   };
   await registry.admission.mutate(call);
@@ -109,6 +104,7 @@ async function attemptDelete(
   markForDeletion(object, { request, nowMs });
   if (isFinalized(target.def.strategy, object)) {
     if (context.dryRun) return { deleted: { entry: current, removed: true } };
+    requireTime(context);
     const lost = await removeFinalized(registry, { target, current });
     return lost ?? { deleted: { entry: current, removed: true } };
   }
@@ -213,6 +209,7 @@ async function putMarked(
   const entryAt = (revision: number) =>
     makeEntry({ key, stored: value, revision, createRevision, index });
   if (context.dryRun) return { deleted: { entry: entryAt(current.revision), removed: false } };
+  requireTime(context);
   const storeKey = def.storage.prefix + key;
   const result = await storing(() =>
     registry.store.put({

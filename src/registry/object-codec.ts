@@ -1,7 +1,6 @@
 import { isObject, type JsonObject } from '../base/json.ts';
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
 import { encodeJson, encodeJsonBriefly, parseWrittenJson } from '../codec/json.ts';
-import { StatusError } from '../meta/status.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { StoredRecord } from '../storage/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
@@ -20,11 +19,18 @@ export function decodeEntry(entry: Entry): ApiObject {
 
 /** Canonical bytes of an object in its storage version. */
 export function encodeStored(object: ApiObject): Buffer {
-  // Members that are undefined are not written, and left out more quickly than taken out.
-  const metadata = { ...object.metadata, resourceVersion: undefined };
-  if (beginsAsStored(object)) return encodeJsonBriefly({ ...object, metadata });
-  const { apiVersion, kind, metadata: _, ...rest } = object;
-  return encodeJsonBriefly({ apiVersion, kind, metadata, ...rest });
+  const { apiVersion, kind } = object;
+  const metadata: JsonObject = object.metadata;
+  const { resourceVersion } = metadata;
+  // What is undefined is not written. Hidden for the moment only, which is quicker than a copy.
+  if (resourceVersion !== undefined) metadata.resourceVersion = undefined;
+  try {
+    if (beginsAsStored(object)) return encodeJsonBriefly(object);
+    const { apiVersion: _, kind: __, metadata: ___, ...rest } = object;
+    return encodeJsonBriefly({ apiVersion, kind, metadata, ...rest });
+  } finally {
+    if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion;
+  }
 }
 
 const firstMembers = ['apiVersion', 'kind', 'metadata'];
@@ -42,7 +48,7 @@ function beginsAsStored(object: ApiObject): boolean {
 /** What lists and watches look at, read off an object in its storage version. */
 export function indexOf(storage: StorageDef, object: ApiObject): EntryIndex {
   const { metadata } = object;
-  return {
+  const index: EntryIndex = {
     name: metadata.name ?? '',
     namespace: metadata.namespace ?? '',
     uid: metadata.uid ?? '',
@@ -51,11 +57,14 @@ export function indexOf(storage: StorageDef, object: ApiObject): EntryIndex {
     ownerUids: (metadata.ownerReferences ?? []).map((owner) => owner.uid),
     deleting: metadata.deletionTimestamp !== undefined,
   };
+  const { apiVersion } = object;
+  return apiVersion === storage.apiVersion ? index : { ...index, apiVersion };
 }
 
 /** Key below the storage prefix. */
 export function objectKey(namespace: string, name: string): string {
-  return namespace === '' ? name : `${namespace}/${name}`;
+  // Joined, the text is one run of characters: what is put together by a template is compared slowly.
+  return namespace === '' ? name : [namespace, name].join('/');
 }
 
 /**
@@ -63,55 +72,65 @@ export function objectKey(namespace: string, name: string): string {
  * object then gets the form that version's schema has, as upstream.
  */
 export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
+  if (object.apiVersion !== def.storage.apiVersion) refuseUnconverted(def);
   const converted = version.toStorage?.(object) ?? object;
   converted.apiVersion = def.storage.apiVersion;
   converted.kind = def.storage.kind;
   if (def.custom !== undefined && !servesStoredForm(def, version)) {
-    storedVersionOf(def)?.decode?.(converted);
+    // Nulls were dropped as the request's version has it: what it left is for validation to judge.
+    versionNamed(def, def.storage.apiVersion)?.decode?.(converted, { keepsNulls: true });
   }
   return converted;
 }
 
 /**
- * Throws 500 where a kind's objects only become another version by a webhook: none is called, and to
- * pass them off as what they are not would lose what they hold. `apiVersion` is what they have now.
+ * To pass objects off as what they are not would lose what they hold: `conversion/views.ts` has made
+ * them what is wanted before anybody comes here.
  */
-export function requireConversion(def: ResourceDef, apiVersion = ''): void {
-  if (def.custom?.conversion !== 'Webhook') return;
-  const why = 'conversion webhooks are not called by this server';
-  const message = `conversion webhook for ${apiVersion}, Kind=${def.kind} failed: ${why}`;
-  throw new StatusError({ code: 500, reason: '', message });
-}
-
-/** Converts a stored-version object in place to a served version; returns it. */
-export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
-  const converted = version.fromStorage?.(object) ?? object;
-  converted.apiVersion = apiVersionOf({ group: def.group, version: version.version });
-  converted.kind = def.kind;
-  if (def.custom !== undefined && !servesStoredForm(def, version)) version.decode?.(converted);
-  return converted;
-}
-
-function storedVersionOf(def: ResourceDef): VersionDef | undefined {
-  const { group, storage } = def;
-  return def.versions.find(
-    ({ version }) => apiVersionOf({ group, version }) === storage.apiVersion,
-  );
+function refuseUnconverted(def: ResourceDef): void {
+  if (def.custom?.converter === undefined) return;
+  throw new Error(`an object of ${def.resource}.${def.group} was not converted`);
 }
 
 /**
- * What a custom object stored earlier is by the definition as it is now: of the storage version,
- * pruned and defaulted by its schema. The same bytes when nothing differs.
+ * Converts a stored-version object in place to a served version; returns it. A custom kind's object
+ * keeps what that version's schema has, without the defaults: those are for what clients send.
+ */
+export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
+  if (!servesStoredForm(def, version)) refuseUnconverted(def);
+  const converted = version.fromStorage?.(object) ?? object;
+  converted.apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  converted.kind = def.kind;
+  if (!servesStoredForm(def, version)) version.prune?.(converted);
+  return converted;
+}
+
+/** The kind's version of a full apiVersion. */
+export function versionNamed(def: ResourceDef, apiVersion: string): VersionDef | undefined {
+  const { group } = def;
+  return def.versions.find(({ version }) => apiVersionOf({ group, version }) === apiVersion);
+}
+
+/**
+ * What a custom object stored earlier is by the definition as it is now: of the storage version, or
+ * its own where a webhook converts them, pruned and defaulted by its schema. The same bytes when
+ * nothing differs.
  */
 export function reshapeStored(def: ResourceDef, value: Buffer): Buffer {
   const object = parseWrittenJson(value) as ApiObject;
-  if (object.apiVersion !== def.storage.apiVersion) requireConversion(def, object.apiVersion);
-  object.apiVersion = def.storage.apiVersion;
+  // What only somebody outside could convert stays what it is, and is converted when it is asked for.
+  if (def.custom?.converter === undefined) object.apiVersion = def.storage.apiVersion;
+  else if (object.apiVersion !== def.storage.apiVersion) mixed.add(def);
   object.kind = def.storage.kind;
-  storedVersionOf(def)?.decode?.(object);
+  versionNamed(def, object.apiVersion)?.decode?.(object);
   const reshaped = encodeStored(object);
   return reshaped.equals(value) ? value : reshaped;
 }
+
+const mixed = new WeakSet<ResourceDef>();
+
+/** Whether objects of other versions than the stored one of a kind were seen in the store. */
+export const isMixed = (def: ResourceDef): boolean => mixed.has(def);
 
 /** True when entries' bytes are already what this version serves. */
 export function servesStoredForm(def: ResourceDef, version: VersionDef): boolean {

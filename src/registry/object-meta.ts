@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { JsonObject } from '../base/json.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { type FieldError, invalid } from '../meta/field-error.ts';
 import { generateName } from '../meta/name-generator.ts';
@@ -67,22 +68,33 @@ export function wipeSystemFields(object: ApiObject): void {
   if ((metadata.resourceVersion ?? '') !== '') {
     throw badRequest('resourceVersion should not be set on objects to be created');
   }
-  delete metadata.resourceVersion;
-  delete metadata.deletionTimestamp;
-  delete metadata.deletionGracePeriodSeconds;
-  delete metadata.selfLink;
-  // Kinds that count their changes begin at 1; upstream lets the client choose for the others.
-  delete metadata.generation;
-  delete metadata.uid;
-  delete metadata.creationTimestamp;
+  for (const name of serverFields) leaveOut(metadata, name);
+  // A null, which every typed client sends, is what upstream's own hooks see until it is filled in.
+  if ((metadata as JsonObject)['creationTimestamp'] !== null)
+    leaveOut(metadata, 'creationTimestamp');
+}
+
+// Kinds that count their changes begin at generation 1; upstream lets the client choose for the others.
+const serverFields = [
+  'resourceVersion',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'selfLink',
+  'generation',
+  'uid',
+] as const;
+
+/** Asks first: most have none of these, and a removal of nothing costs more than a look. */
+function leaveOut(metadata: ApiObject['metadata'], name: keyof ApiObject['metadata']): void {
+  if (metadata[name] !== undefined) delete metadata[name];
 }
 
 /** Stamps what the server owns on a new object, behind mutating admission as upstream. */
 export function fillSystemFields(object: ApiObject, nowMs: number): void {
   const { metadata } = object;
-  delete metadata.resourceVersion;
-  delete metadata.deletionTimestamp;
-  delete metadata.deletionGracePeriodSeconds;
+  leaveOut(metadata, 'resourceVersion');
+  leaveOut(metadata, 'deletionTimestamp');
+  leaveOut(metadata, 'deletionGracePeriodSeconds');
   metadata.uid = randomUUID();
   metadata.creationTimestamp = formatTime(nowMs);
   if ((metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '') {
@@ -94,7 +106,7 @@ export function fillSystemFields(object: ApiObject, nowMs: number): void {
 export function keepSystemFields(object: ApiObject, old: ApiObject): void {
   const { metadata } = object;
   const before = old.metadata;
-  if (before.generation === undefined) delete metadata.generation;
+  if (before.generation === undefined) leaveOut(metadata, 'generation');
   else metadata.generation = before.generation;
   if ((metadata.uid ?? '') === '' && before.uid !== undefined) metadata.uid = before.uid;
   if (before.creationTimestamp !== undefined) metadata.creationTimestamp = before.creationTimestamp;
@@ -107,7 +119,7 @@ export function keepSystemFields(object: ApiObject, old: ApiObject): void {
       metadata.deletionGracePeriodSeconds = before.deletionGracePeriodSeconds;
     }
   }
-  delete metadata.selfLink;
+  leaveOut(metadata, 'selfLink');
 }
 
 /** 409 when the body names another uid than the stored object's (META-2). */
@@ -137,7 +149,9 @@ export function checkResourceVersion(target: Target, object: ApiObject, current:
   const given = object.metadata.resourceVersion ?? '';
   if (given === '' || given === '0') {
     if (target.def.strategy.allowUnconditionalUpdate) return;
-    throw invalidMeta(target.def, target.name, [
+    const { group, resource } = target.def;
+    // Upstream has the resource where the kind stands otherwise.
+    throw invalidObject({ group, kind: resource }, target.name, [
       {
         type: 'FieldValueInvalid',
         field: 'metadata.resourceVersion',

@@ -1,11 +1,11 @@
 import type { Clock } from '../base/clock.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
-import { internalError, StatusError } from '../meta/status.ts';
-import type { GroupKind, GroupResource } from '../meta/types.ts';
+import { internalError, StatusError, timedOut } from '../meta/status.ts';
+import type { ApiObject, GroupKind, GroupResource } from '../meta/types.ts';
 import { type Store, StoreError } from '../storage/contract.ts';
 import { unservedBy } from '../watchcache/store-errors.ts';
 import type { CachePool } from './cache-pool.ts';
-import type { AdmissionPort, FieldManagerPort } from './contract.ts';
+import type { AdmissionPort, FieldManagerPort, WriteContext } from './contract.ts';
 import type { DecodedObjects } from './decoded-objects.ts';
 
 /** What the verbs of the generic registry work with; made once by `server/`. */
@@ -69,6 +69,14 @@ export function translateStoreError(error: unknown): unknown {
   }
 }
 
+/**
+ * Refuses to store what nobody waits for any more: the last look before a write, so that a client
+ * that was told of a timeout knows that the write has happened by then, or happens at once, or never.
+ */
+export function requireTime({ expired }: WriteContext): void {
+  if (expired()) throw timedOut('write');
+}
+
 const fromStore = new WeakSet<object>();
 
 /** Whether a store's write failed with this error, so that nobody knows whether it happened. */
@@ -76,13 +84,39 @@ export function cameFromStore(error: unknown): boolean {
   return typeof error === 'object' && error !== null && fromStore.has(error);
 }
 
+/** What etcd says of a value that is larger than it keeps. */
+const tooLarge = 'etcdserver: request is too large';
+
+/**
+ * Writes an object; where it is too large for the store with the owners of its fields, then without
+ * them, which only an apply needs (MF-2). `write` encodes the object as it then is.
+ */
+export function sparingOwners<T>(
+  object: ApiObject,
+  options: { readonly owners: 'needed' | 'spare'; readonly write: () => Promise<T> },
+): Promise<T> {
+  const { owners, write } = options;
+  return write().catch((error: unknown) => {
+    const isTooLarge =
+      error instanceof StatusError && cameFromStore(error) && error.message === tooLarge;
+    const isSpare = owners === 'spare' && object.metadata.managedFields !== undefined;
+    if (!isTooLarge || !isSpare) throw error;
+    delete object.metadata.managedFields;
+    return write();
+  });
+}
+
 /** Runs a store write, translating its errors. */
-export async function storing<T>(write: () => Promise<T>): Promise<T> {
+export function storing<T>(write: () => Promise<T>): Promise<T> {
   try {
-    return await write();
+    return write().catch(throwTranslated);
   } catch (error) {
-    const translated = translateStoreError(error);
-    if (typeof translated === 'object' && translated !== null) fromStore.add(translated);
-    throw translated;
+    return throwTranslated(error);
   }
+}
+
+function throwTranslated(error: unknown): never {
+  const translated = translateStoreError(error);
+  if (typeof translated === 'object' && translated !== null) fromStore.add(translated);
+  throw translated;
 }

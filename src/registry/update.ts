@@ -1,4 +1,5 @@
 import { cloneJson, jsonEqualBut } from '../base/json.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
 import type { ApiObject, ManagedFieldsEntry } from '../meta/types.ts';
@@ -6,6 +7,7 @@ import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
 import { settling } from './allocation.ts';
 import type { Target, Transform, WriteContext, Written } from './contract.ts';
+import { apiVersionOfEntry, needsConversion, shownObject, targetOn } from './conversion/views.ts';
 import { insertObject, keepDecoded, strategyContextOf } from './create.ts';
 import { isFinalized, removeFinalized } from './finalize.ts';
 import { attemptOnGuess, guessOf } from './guess.ts';
@@ -28,7 +30,9 @@ import {
   preconditionFailed,
   wipeSystemFields,
 } from './object-meta.ts';
-import { groupResourceOf, type Registry, storing } from './registry.ts';
+import { groupResourceOf, type Registry, requireTime, sparingOwners, storing } from './registry.ts';
+import { isOutdated, rememberPresent, storedForm } from './stored-form.ts';
+import { Turns } from './turns.ts';
 import { validateChange } from './validate.ts';
 
 /** Lost races after which an update gives up with a 409; each one means another write succeeded. */
@@ -67,15 +71,38 @@ export async function updateObject(registry: Registry, request: UpdateRequest): 
   const { target, context } = request;
   const { def } = target;
   const key = objectKey(target.namespace, target.name);
-  let guess = guessOf(registry, { def, key, context });
-  let current = guess ?? (await registry.caches.of(def).get(key, undefined));
-  for (let attempt = 1; attempt <= attemptsMax && !context.expired(); attempt += 1) {
-    const outcome = await attemptAny(registry, { request, current, guess, attempt });
-    guess = undefined;
+  const guess = guessOf(registry, { def, key, context });
+  const current = guess ?? (await registry.caches.of(def).get(key, undefined));
+  const first = await attemptAny(registry, { request, current, guess, attempt: 1 });
+  if (first.written !== undefined) return first.written;
+  return turnsOf(registry).take(def.storage.prefix + key, async (hasWaited) => {
+    const newest = hasWaited ? await registry.caches.of(def).get(key, undefined) : first.current;
+    return tryAgain(registry, { request, newest });
+  });
+}
+
+/** Attempts that begin with what stands in the store, until one of them wins its race. */
+async function tryAgain(
+  registry: Registry,
+  { request, newest }: { request: UpdateRequest; newest: Entry | undefined },
+): Promise<Written> {
+  const { target, context } = request;
+  let current = newest;
+  for (let attempt = 2; attempt <= attemptsMax && !context.expired(); attempt += 1) {
+    const outcome = await attemptAny(registry, { request, current, guess: undefined, attempt });
     if (outcome.written !== undefined) return outcome.written;
     current = outcome.current;
   }
-  throw conflict(groupResourceOf(def), target.name, modifiedMessage);
+  throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
+}
+
+const turns = new WeakMap<Registry['store'], Turns>();
+
+/** One for each store: a registry may be a variant of another. */
+function turnsOf({ store, clock }: Registry): Turns {
+  const known = turns.get(store) ?? new Turns(clock);
+  turns.set(store, known);
+  return known;
 }
 
 function attemptAny(
@@ -113,11 +140,14 @@ async function attemptCreate(
   if (request.onAbsent === 'refuse') throw notFound(groupResourceOf(target.def), target.name);
   await request.beforeCreate?.();
   const nowMs = registry.clock.now();
-  const object = await request.transform(undefined, attempt);
+  const object = await request.transform(undefined, attempt, undefined);
   checkPathAgreement(target, object);
-  prepareInserted(registry, { request, object, nowMs });
+  const prepared = prepareInserted(registry, { request, object, nowMs });
+  if (prepared instanceof Promise) await prepared;
+  const owners = request.record ? 'spare' : 'needed';
   try {
-    return { written: await insertObject(registry, { target, object, context, nowMs, attempt }) };
+    const create = { target, object, context, nowMs, attempt, owners } as const;
+    return { written: await insertObject(registry, create) };
   } catch (error) {
     if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
     const key = objectKey(target.namespace, target.name);
@@ -128,15 +158,14 @@ async function attemptCreate(
 function prepareInserted(
   registry: Registry,
   options: { request: UpdateRequest; object: ApiObject; nowMs: number },
-): void {
+): MaybePromise<void> {
   const { request, object, nowMs } = options;
   const uid = object.metadata.uid ?? '';
-  if (uid !== '')
-    throw preconditionFailed(request.target, { wanted: uid, actual: '', what: 'UID' });
+  if (uid !== '') throw nothingWithUid(request, uid);
   delete object.metadata.resourceVersion;
   wipeSystemFields(object);
-  if (!request.record) return;
-  registry.fieldManager.recordUpdate({
+  if (!request.record) return undefined;
+  return registry.fieldManager.recordUpdate({
     target: request.target,
     live: undefined,
     object,
@@ -145,21 +174,32 @@ function prepareInserted(
   });
 }
 
+/** An apply does not ask for an object by its uid as a PUT does, and says so in other words. */
+function nothingWithUid({ target, record }: UpdateRequest, uid: string): Error {
+  if (record) return preconditionFailed(target, { wanted: uid, actual: '', what: 'UID' });
+  const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
+  return conflict(groupResourceOf(target.def), target.name, why);
+}
+
 async function attemptUpdate(
   registry: Registry,
   options: { request: UpdateRequest; current: Entry; attempt: number },
 ): Promise<Outcome> {
   const { request, current, attempt } = options;
-  const { target, context } = request;
+  const { context } = request;
+  const target = targetOn(current, request);
   const { def, version } = target;
   const nowMs = registry.clock.now();
-  const old = registry.decoded.of(def.storage.prefix + current.key, current);
+  const held = registry.decoded.of(def.storage.prefix + current.key, current);
   // Neither is changed from here on, so one decoded form serves as both where they are the same.
-  const live = servesStoredForm(def, version)
-    ? old
-    : fromStorage(def, version, decodeEntry(current));
+  const found = liveIn(target, { current, held });
+  const live = found instanceof Promise ? await found : found;
+  // What a webhook has to convert is judged in the request's version, as upstream.
+  const isConverted = def.custom?.converter !== undefined;
+  const old = isConverted ? live : held;
   const base = request.base === 'shared' ? live : cloneJson(live);
-  const object = await request.transform(base, attempt);
+  const made = request.transform(base, attempt, live);
+  const object = made instanceof Promise ? await made : made;
   checkPathAgreement(target, object);
   // A patch's own duplicates are dropped behind admission only, as upstream.
   if (request.replaces === true) {
@@ -169,7 +209,9 @@ async function attemptUpdate(
   checkResourceVersion(target, object, current.revision);
   if (request.record) {
     const manager = context.fieldManager;
-    registry.fieldManager.recordUpdate({ target, live, object, manager, nowMs });
+    const update = { target, live, object, manager, nowMs };
+    const recorded = registry.fieldManager.recordUpdate(update);
+    if (recorded instanceof Promise) await recorded;
   }
   const call = {
     operation: 'UPDATE' as const,
@@ -181,23 +223,55 @@ async function attemptUpdate(
     attempt,
   };
   const { shown } = request;
-  if (shown === undefined) await registry.admission.mutate(call);
+  const mutation = shown === undefined ? registry.admission.mutate(call) : undefined;
+  if (mutation !== undefined) await mutation;
   dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const told = shown === undefined ? call : { ...call, object: shown(object), old: shown(live) };
-  const stored = toStorage(def, version, object);
+  const stored = isConverted ? object : toStorage(def, version, object);
   // Who only looks sees what will be stored.
   const judged = stored === object || shown !== undefined ? told : { ...call, object: stored };
   const strategyContext = strategyContextOf(target, context, nowMs);
   const allocation = def.strategy.allocate?.(strategyContext, stored, old);
   return settling<Outcome>(allocation, current.revision, async () => {
     applyStrategy({ target, strategyContext, stored, old });
-    await registry.admission.validate(judged);
+    const validation = registry.admission.validate(judged);
+    if (validation !== undefined) await validation;
     // Whoever tells of a status is not who wrote what there is to warn of.
     const isTold = target.subresource !== 'status';
     const warnings = isTold ? def.strategy.warnings?.(stored, old) : undefined;
     for (const text of warnings ?? []) context.warn(text);
-    return putChanged(registry, { target, context, current, stored, old });
+    const written = isConverted ? await storedObject(request, { current, stored }) : stored;
+    return sparingOwners(written, {
+      owners: request.record ? 'spare' : 'needed',
+      write: () => putChanged(registry, { target, context, current, stored: written, old: held }),
+    });
   });
+}
+
+/** The current object in the request's version: the one held, where it is that. */
+function liveIn(
+  { def, version }: Target,
+  { current, held }: { current: Entry; held: ApiObject },
+): MaybePromise<ApiObject> {
+  if (needsConversion(def, version, current)) return shownObject({ def, version }, current);
+  if (def.custom?.converter !== undefined || servesStoredForm(def, version)) return held;
+  return fromStorage(def, version, decodeEntry(current));
+}
+
+/**
+ * What a webhook makes of an object to store it. Not asked about what is to be removed anyway, nor by
+ * the server itself, whose housekeeping must go on without it: then the version stays what it was.
+ */
+async function storedObject(
+  { target, context }: UpdateRequest,
+  { current, stored }: { current: Entry; stored: ApiObject },
+): Promise<ApiObject> {
+  const { def } = target;
+  if (isFinalized(def.strategy, stored)) return stored;
+  const isOwn = apiVersionOfEntry(def, current) === stored.apiVersion;
+  if (isOwn && context.origin === 'server') return stored;
+  const form = storedForm(def, stored);
+  return (form instanceof Promise ? await form : form).object;
 }
 
 function applyStrategy(options: {
@@ -230,13 +304,25 @@ function sameButTimes(
   return entries.every((entry, at) => jsonEqualBut(entry, old[at] as ManagedFieldsEntry, 'time'));
 }
 
-/** A write that changes nothing is how objects come under a new encryption key. */
+/**
+ * A write that changes nothing is how objects come under a new encryption key, and custom ones to the
+ * form that their definition gives them now (CRD-4).
+ */
 function isStale(
-  { isStale: ask }: Registry,
+  registry: Registry,
   { def, context, current }: { def: ResourceDef; context: WriteContext; current: Entry },
 ): Promise<boolean> | false {
-  if (ask === undefined || context.dryRun) return false;
-  return ask(def.storage.prefix + current.key);
+  if (context.dryRun) return false;
+  if (def.custom !== undefined) return isCustomStale(registry, { def, current });
+  return registry.isStale?.(def.storage.prefix + current.key) ?? false;
+}
+
+async function isCustomStale(
+  registry: Registry,
+  { def, current }: { def: ResourceDef; current: Entry },
+): Promise<boolean> {
+  if ((await registry.isStale?.(def.storage.prefix + current.key)) === true) return true;
+  return isOutdated(registry, { def, entry: current });
 }
 
 async function putChanged(
@@ -264,6 +350,7 @@ async function putChanged(
     written: { entry: makeEntry({ ...current, stored: value, index }), created: false },
   });
   if (context.dryRun) return unwritten();
+  requireTime(context);
   if (isFinalized(def.strategy, stored)) {
     const lost = await removeFinalized(registry, { target, current });
     return lost ?? unwritten();
@@ -276,6 +363,7 @@ async function putChanged(
   const { revision } = result;
   const { createRevision } = current;
   const entry = hint.entry ?? makeEntry({ key, stored: value, revision, createRevision, index });
+  rememberPresent(def, entry);
   keepDecoded(registry, { storeKey, entry, object: stored, context });
   return { written: { entry, created: false } };
 }

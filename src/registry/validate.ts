@@ -19,6 +19,7 @@ function metaRules({ scope, strategy, custom }: ResourceDef): MetaRules {
     namespaced: scope === 'Namespaced',
     validateName: strategy.validateName,
     path: 'metadata',
+    ...(custom === undefined ? {} : { judgesUpdateAgain: true }),
     ...(custom === undefined && strategy.bareFinalizers !== true ? { standardFinalizers } : {}),
   };
 }
@@ -26,10 +27,9 @@ function metaRules({ scope, strategy, custom }: ResourceDef): MetaRules {
 /** Metadata rules, then the kind's own; 422 naming all that is wrong. */
 export function validateNew(target: Target, context: StrategyContext, object: ApiObject): void {
   const { strategy } = target.def;
-  const errors: FieldError[] = [
-    ...validateObjectMeta(object.metadata, metaRules(target.def)),
-    ...(strategy.validateCreate?.(context, object) ?? []),
-  ];
+  const own = strategy.validateCreate?.(context, object) ?? [];
+  if (strategy.judgesBeforeMetadata === true) refuseInvalid(target, object, own);
+  const errors = [...validateObjectMeta(object.metadata, metaRules(target.def)), ...own];
   refuseInvalid(target, object, errors);
 }
 

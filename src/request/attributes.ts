@@ -1,13 +1,20 @@
 import type { Attributes } from '../authz/contract.ts';
+import type { Waiting } from '../base/exchange.ts';
 import { parseFieldSelector, parseLabelSelector } from '../meta/selectors.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { RequestInfo } from './request-info.ts';
 
 /**
  * What authorization looks at of a request (AUTHZ-1).
+ * @param client who waits for the verdict, where it need not be waited for without them
  * @param verb asks about another verb on the same object (the create behind a PUT)
  */
-export function attributesOf(info: RequestInfo, user: UserInfo, verb = info.verb): Attributes {
+export function attributesOf(
+  info: RequestInfo,
+  user: UserInfo,
+  client: Waiting | undefined,
+  verb = info.verb,
+): Attributes {
   const { isResourceRequest, group, version, resource, subresource } = info;
   const { namespace, name, path } = info;
   const plain = {
@@ -21,6 +28,7 @@ export function attributesOf(info: RequestInfo, user: UserInfo, verb = info.verb
     namespace,
     name,
     path,
+    client,
   };
   if (info.query.size === 0 || !selecting.has(verb) || isWatchPath(info)) return plain;
   return { ...plain, ...selectorsOf(info.query) };

@@ -10,6 +10,8 @@ export interface GivenDeleteOptions {
   readonly dryRun: readonly string[];
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
+  /** Whether `preconditions` was there, be it empty. */
+  readonly withPreconditions: boolean;
   /** `ignoreStoreReadErrorWithClusterBreakingPotential`: remove what cannot even be read (DEL-6). */
   readonly ignoreStoreReadError: boolean | undefined;
 }
@@ -26,7 +28,8 @@ export const ignoreStoreReadError = 'ignoreStoreReadErrorWithClusterBreakingPote
 export function readDeleteOptions(body: JsonValue): GivenDeleteOptions {
   if (!isObject(body)) throw wrongType('', body, kind);
   checkIdentity(body);
-  const preconditions = member(body, 'preconditions') ?? {};
+  const given = member(body, 'preconditions') ?? undefined;
+  const preconditions = given ?? {};
   if (!isObject(preconditions)) {
     throw wrongType('preconditions', preconditions, 'v1.Preconditions');
   }
@@ -42,6 +45,7 @@ export function readDeleteOptions(body: JsonValue): GivenDeleteOptions {
       'string',
       'preconditions.resourceVersion',
     ),
+    withPreconditions: given !== undefined,
     ignoreStoreReadError: boolean(body, ignoreStoreReadError),
   };
 }

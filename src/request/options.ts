@@ -217,11 +217,11 @@ export function parseDeleteOptions(
 function validateIgnoredReadError(given: GivenDeleteOptions): FieldError[] {
   if (given.ignoreStoreReadError !== true) return [];
   const companions = {
+    dryRun: given.dryRun.length > 0,
     propagationPolicy: given.propagationPolicy !== undefined,
     orphanDependents: given.orphanDependents !== undefined,
     gracePeriodSeconds: given.gracePeriodSeconds !== undefined,
-    preconditions: preconditionsOf(given) !== undefined,
-    dryRun: given.dryRun.length > 0,
+    preconditions: given.withPreconditions,
   };
   return Object.entries(companions)
     .filter(([, isSet]) => isSet)
@@ -237,13 +237,16 @@ function preconditionsOf(given: GivenDeleteOptions): DeleteOptions['precondition
 }
 
 function queryForm(query: URLSearchParams): GivenDeleteOptions {
+  const uid = optionalText(query, 'uid');
+  const resourceVersion = optionalText(query, 'resourceVersion');
   return {
     gracePeriodSeconds: optionalInteger(query, 'gracePeriodSeconds'),
     orphanDependents: optionalBoolean(query, 'orphanDependents'),
     propagationPolicy: query.get('propagationPolicy') ?? undefined,
     dryRun: query.getAll('dryRun').filter((value) => value !== ''),
-    uid: optionalText(query, 'uid'),
-    resourceVersion: optionalText(query, 'resourceVersion'),
+    uid,
+    resourceVersion,
+    withPreconditions: uid !== undefined || resourceVersion !== undefined,
     ignoreStoreReadError: optionalBoolean(query, ignoreStoreReadError),
   };
 }

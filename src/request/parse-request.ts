@@ -23,19 +23,33 @@ const queries = new Map<string, URLSearchParams>();
 const queriesMax = 256;
 const keptQueryMax = 256;
 
+/** As upstream's parser leaves them out: pairs that cannot be unescaped, or that hold a semicolon. */
+function readable(text: string): string {
+  if (!text.includes('%') && !text.includes(';')) return text;
+  const pairs = text.split('&');
+  return pairs.filter((pair) => !pair.includes(';') && !badEscape.test(pair)).join('&');
+}
+
+const badEscape = /%(?![0-9a-f]{2})/i;
+
 function parseQuery(text: string): URLSearchParams {
   const known = queries.get(text);
   if (known !== undefined) return known;
-  const query = new URLSearchParams(text);
+  const query = new URLSearchParams(readable(text));
   if (text.length > keptQueryMax) return query;
   if (queries.size >= queriesMax) queries.clear();
   queries.set(text, query);
   return query;
 }
 
-/** What was asked for lately, by method and URL: clients ask for the same things again and again. */
-const requests = new Map<string, RequestInfo>();
-const requestsMax = 2048;
+/**
+ * What was asked for lately with each method, by URL: clients ask for the same things again and
+ * again. Not one text of both, which would have to be put together and hashed for every request.
+ */
+const requests: ReadonlyMap<string, Map<string, RequestInfo>> = new Map(
+  [...verbs.keys()].map((method) => [method, new Map()]),
+);
+const requestsMax = 1024;
 const keptUrlMax = 256;
 
 /**
@@ -44,13 +58,13 @@ const keptUrlMax = 256;
  * an empty segment in an API path, 405 for a method other than GET on the old `/watch/` paths.
  */
 export function parseRequest(method: string, url: string): RequestInfo {
-  if (url.length > keptUrlMax) return readRequest(method, url);
-  const key = `${method} ${url}`;
-  const known = requests.get(key);
+  const byUrl = requests.get(method);
+  if (byUrl === undefined || url.length > keptUrlMax) return readRequest(method, url);
+  const known = byUrl.get(url);
   if (known !== undefined) return known;
   const info = readRequest(method, url);
-  if (requests.size >= requestsMax) requests.clear();
-  requests.set(key, info);
+  if (byUrl.size >= requestsMax) byUrl.clear();
+  byUrl.set(url, info);
   return info;
 }
 

@@ -20,12 +20,19 @@ export function optionalText(query: URLSearchParams, name: string): string | und
   return value === null || value === '' ? undefined : value;
 }
 
-/** Throws 400 in upstream's words when `timeout`, the time a client gives, is no Go duration. */
-export function checkTimeout(query: URLSearchParams): void {
-  const given = query.get('timeout');
-  if (given === null || given === '' || parseGoDuration(given) !== undefined) return;
-  const why = goDurationError(given);
-  throw badRequest(`invalid timeout specified in the request URL - ${why}`);
+/**
+ * How long a request may take, milliseconds: what its client gives it (`timeout`), but no more than
+ * the server does; 0 and less say nothing. Throws 400 in upstream's words for what is no Go duration.
+ */
+export function requestTimeMs(query: URLSearchParams, maxMs: number): number {
+  const given = query.size === 0 ? null : query.get('timeout');
+  if (given === null || given === '') return maxMs;
+  const duration = parseGoDuration(given);
+  if (duration === undefined) {
+    const why = goDurationError(given);
+    throw badRequest(`invalid timeout specified in the request URL - ${why}`);
+  }
+  return duration > 0n ? Math.min(Number(duration) / 1e6, maxMs) : maxMs;
 }
 
 const int64Max = 2n ** 63n - 1n;

@@ -31,6 +31,7 @@ export const admissionFlags = {
   'admission-control-config-file': {
     group,
     type: 'string',
+    file: 'any',
     default: '',
     help: 'File with the configurations of admission plugins.',
   },

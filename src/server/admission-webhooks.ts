@@ -17,7 +17,7 @@ import { serverResponseError } from './webhook-wording.ts';
 /** Clients kept for webhooks, each with connections of its own. */
 const clientsMax = 200;
 /** Largest answer; a patch may be as large as an object, and grows by a third in base64. */
-const answerBytesMax = 8 * 1024 * 1024;
+const usualAnswerBytesMax = 8 * 1024 * 1024;
 const retriesMax = 10;
 
 /** Who this server is to a webhook's host, `host:port`; nobody when undefined. */
@@ -37,6 +37,7 @@ interface Shot {
   readonly host: string | undefined;
   readonly body: string;
   readonly signal: AbortSignal;
+  readonly answerBytesMax: number;
 }
 
 /**
@@ -50,7 +51,7 @@ export function createAdmissionWebhooks(options: {
 }): WebhookPort {
   const calling: Calling = { ...options, clients: new Map() };
   return {
-    async post({ address, body, timeoutMs, signal }) {
+    async post({ address, body, timeoutMs, signal, answerBytesMax = usualAnswerBytesMax }) {
       const ended = new AbortController();
       let isLate = false;
       const timer = options.clock.after(timeoutMs, () => {
@@ -65,7 +66,8 @@ export function createAdmissionWebhooks(options: {
       try {
         const target = await targetOf(address, calling);
         const path = `${target.path}?timeout=${seconds}s`;
-        return await persist(calling, { ...target, path, body, signal: ended.signal });
+        const shot = { ...target, path, body, signal: ended.signal, answerBytesMax };
+        return await persist(calling, shot);
       } catch (error) {
         if (error instanceof WebhookCallError) throw error;
         const ending = isLate ? 'context deadline exceeded' : 'context canceled';
@@ -161,7 +163,7 @@ async function persist(calling: Calling, shot: Shot): Promise<Buffer> {
   }
 }
 
-async function send({ client, path, host, body, signal }: Shot) {
+async function send({ client, path, host, body, signal, answerBytesMax }: Shot) {
   const {
     status,
     headers,

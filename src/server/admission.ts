@@ -1,12 +1,10 @@
-import { admissionChain } from '../admission/chain.ts';
+import { type AdmissionPlugin, admissionChain } from '../admission/chain.ts';
 import { closedKinds } from '../admission/closed-kinds.ts';
 import { createObjectReader } from '../admission/objects.ts';
 import { admissionPlugins } from '../admission/plugin-list.ts';
 import type { QuotaLedger } from '../admission/quota-ledger.ts';
-import type { AdmissionTools, ObjectReader } from '../admission/tools.ts';
-import type { WebhookPort } from '../admission/webhooks/port.ts';
+import type { AdmissionTools } from '../admission/tools.ts';
 import { type EscalationPort, escalationCheck } from '../authz/escalation-check.ts';
-import type { Clock } from '../base/clock.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
@@ -15,9 +13,9 @@ import { apiVersionOf } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import type { AdmissionPort } from '../registry/contract.ts';
 import type { Registry } from '../registry/registry.ts';
-import type { WebhookCredentials } from './admission-webhooks.ts';
 import type { ServerConfig } from './config.ts';
 import { defaultGates } from './feature-gates.ts';
+import { lazyWebhooks } from './lazy-webhooks.ts';
 import { ruleEngineLoader } from './rule-engine.ts';
 
 /**
@@ -74,32 +72,23 @@ export function createAdmission(options: {
   };
   return admissionChain([
     ruleEngineLoader,
+    paramAccess(tools),
     ...admissionPlugins(admission, tools),
     closedKinds(options.closed),
     escalationCheck({ dialect, port: authorization }),
   ]);
 }
 
-/** What calls webhooks is loaded with the first call. */
-function lazyWebhooks(parts: {
-  readonly clock: Clock;
-  readonly dialect: Dialect;
-  readonly objects: ObjectReader;
-  readonly credentials?: WebhookCredentials | undefined;
-}): WebhookPort {
-  const load = async (): Promise<WebhookPort> => {
-    const [{ createAdmissionWebhooks }, { createServiceResolver }] = await Promise.all([
-      import('./admission-webhooks.ts'),
-      import('./service-address.ts'),
-    ]);
-    const resolve = createServiceResolver(parts);
-    return createAdmissionWebhooks({ ...parts, resolve });
-  };
-  let loading: Promise<WebhookPort> | undefined;
+/** Who may lead policies to parameters; no flag turns it off. */
+function paramAccess(tools: AdmissionTools): AdmissionPlugin {
+  const group = tools.dialect.group('admissionregistration');
+  const leading = /^(?:validating|mutating)admissionpolic(?:ies|ybindings)$/;
   return {
-    async post(request) {
-      loading ??= load();
-      return (await loading).post(request);
+    name: 'ParamAccess',
+    concerns: (def) => def.group === group && leading.test(def.resource),
+    async validate(call) {
+      const { checkParamAccess } = await import('../admission/param-access.ts');
+      await checkParamAccess(call, tools);
     },
   };
 }

@@ -28,7 +28,6 @@ describe('flags of aggregation', () => {
   test.each([
     [[`--proxy-client-cert-file=${file}`], 'must be given together'],
     [[`--proxy-client-key-file=${file}`], 'must be given together'],
-    [['--proxy-client-cert-file=none', `--proxy-client-key-file=${file}`], '"none" does not exist'],
     [
       ['--requestheader-uid-headers=X-Remote-Uid'],
       '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled',

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { ServerConfig } from './config.ts';
 import { FlagError, type FlagTable, type FlagValues } from './flags.ts';
 
@@ -7,12 +6,14 @@ export const aggregationFlags = {
   'proxy-client-cert-file': {
     group: 'Aggregation',
     type: 'string',
+    file: 'certificates',
     default: '',
     help: 'File with the client certificate that this server shows to the servers APIServices lead to. It is read again when it changes.',
   },
   'proxy-client-key-file': {
     group: 'Aggregation',
     type: 'string',
+    file: 'private key',
     default: '',
     help: 'File with the private key of --proxy-client-cert-file.',
   },
@@ -30,7 +31,7 @@ export const aggregationFlags = {
   },
 } as const satisfies FlagTable;
 
-/** What the flags come to. Throws FlagError for half a pair and for a file that is not there. */
+/** What the flags come to. Throws FlagError for half a pair. */
 export function aggregationOptions(
   values: FlagValues<typeof aggregationFlags>,
 ): Required<Pick<ServerConfig, 'aggregation'>> {
@@ -40,11 +41,6 @@ export function aggregationOptions(
     throw new FlagError(
       '--proxy-client-cert-file and --proxy-client-key-file must be given together',
     );
-  }
-  for (const file of [certFile, keyFile]) {
-    if (file !== '' && !existsSync(file)) {
-      throw new FlagError(`proxy client file ${JSON.stringify(file)} does not exist`);
-    }
   }
   return {
     aggregation: {

@@ -1,6 +1,7 @@
 import { QuotaLedger, type SharedReservations } from '../admission/quota-ledger.ts';
 import type { Authenticator } from '../authn/contract.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
+import { Deadlines } from '../base/deadlines.ts';
 import { builtinGroupOrder } from '../catalogue/builtin-groups.ts';
 import { type Catalogue, createCatalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
@@ -15,8 +16,9 @@ import {
   customKindDeps,
 } from '../kinds/apiextensions/custom-resource-definition.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
-import { createCachePool } from '../registry/cache-pool.ts';
+import { type CachePool, createCachePool } from '../registry/cache-pool.ts';
 import { createComputedCache } from '../registry/computed-cache.ts';
+import { viewStore } from '../registry/conversion/view-store.ts';
 import { createDecodedObjects } from '../registry/decoded-objects.ts';
 import { indexOf, reshapeStored } from '../registry/object-codec.ts';
 import { groupResourceOf, type Registry } from '../registry/registry.ts';
@@ -27,9 +29,11 @@ import { EntryHint } from '../watchcache/contract.ts';
 import { createResourceCache } from '../watchcache/resource-cache.ts';
 import { createAdmission } from './admission.ts';
 import { type AggregationHost, createAggregationHost } from './aggregation.ts';
+import { selectorsOf } from './authorization-settings.ts';
 import { type AuthorizationSlot, createAuthorizationSlot } from './authorization-slot.ts';
 import { componentStatuses } from './component-statuses.ts';
 import type { ServerConfig } from './config.ts';
+import { createConversions } from './conversion.ts';
 import { countingWatches } from './counting-watches.ts';
 import { type DebugPage, debugAnswer } from './debug-pages.ts';
 import { defaultGates } from './feature-gates.ts';
@@ -38,6 +42,7 @@ import type { Health } from './health.ts';
 import { createIssuerDiscovery, issuerDiscoveryPaths } from './issuer-discovery.ts';
 import type { Metrics } from './metrics.ts';
 import { onlineBackup } from './online-backup.ts';
+import { createToldAddress, type ToldAddress } from './own-address.ts';
 import { compileRules } from './rule-engine.ts';
 import { accountSettings, createServiceAccountTokens } from './service-account-tokens.ts';
 import { versionDocument } from './version.ts';
@@ -47,6 +52,8 @@ export interface Api {
   readonly catalogue: Catalogue;
   readonly registry: Registry;
   readonly endpoints: EndpointContext;
+  /** Learns the port, once the server listens, that clients are told of. */
+  readonly listensOn: (port: number) => void;
   /** Accepts the service account tokens that the endpoints issue. */
   readonly tokenAuthenticator: Authenticator;
   /** The watches that stand, for what estimates the work of writes. */
@@ -84,11 +91,9 @@ export function createApi(options: {
   readonly claims?: NumberClaims | undefined;
 }): Api {
   const { config, dialect, store, health, metrics } = options;
-  const catalogue = createCatalogue(options.kinds, {
-    groupOrder: builtinGroupOrder(dialect),
-  });
+  const catalogue = createCatalogue(options.kinds, { groupOrder: builtinGroupOrder(dialect) });
   const closed = new Set<string>();
-  const authorization = createAuthorizationSlot();
+  const authorization = createAuthorizationSlot(selectorsOf(config));
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
   const { isStale } = options;
   const wired = { config, dialect, store, catalogue, closed, quotaLedger, metrics, isStale };
@@ -98,6 +103,7 @@ export function createApi(options: {
   const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
   const shutdown = createShutdownSignal();
   const [watches, debugPages] = [new WatchCounts(), []];
+  const address = createToldAddress(config);
   const aggregation = createAggregationHost({ config, dialect, catalogue, registry, metrics });
   const parts = {
     catalogue,
@@ -108,12 +114,14 @@ export function createApi(options: {
     watches,
     debugPages,
     aggregation,
+    address,
   };
   const endpoints = createEndpoints({ config, dialect, store, health, metrics, ...parts });
   return {
     catalogue,
     registry,
     endpoints,
+    listensOn: address.listensOn,
     tokenAuthenticator: tokens.authenticator,
     authorization,
     watches,
@@ -151,12 +159,14 @@ function createEndpoints(options: {
   readonly aggregation: AggregationHost;
   readonly watches: WatchCounts;
   readonly debugPages: readonly DebugPage[];
+  readonly address: ToldAddress;
 }): EndpointContext {
   const { config, dialect, health, metrics, catalogue, authorization } = options;
-  const address = addressOf(config);
+  const { address } = options;
+  const jwksUri = config.serviceAccounts?.jwksUri;
   const discovery = createIssuerDiscovery({
     issuer: accountSettings(config, dialect).issuer,
-    jwksUri: config.serviceAccounts?.jwksUri ?? `https://${address}${issuerDiscoveryPaths.keys}`,
+    jwksUri: () => jwksUri ?? `https://${address.text()}${issuerDiscoveryPaths.keys}`,
     keys: options.tokens.keys,
   });
   return {
@@ -166,6 +176,7 @@ function createEndpoints(options: {
     clock: config.clock,
     logger: config.logger,
     limits: config.limits,
+    deadlines: new Deadlines(config.clock),
     compressResponses: config.compressResponses,
     unreadableDeletion: (config.featureGates ?? defaultGates).enabled(
       'AllowUnsafeMalformedObjectDeletion',
@@ -174,7 +185,7 @@ function createEndpoints(options: {
       : 'ignored',
     metrics: countingWatches(metrics.requests(catalogue.snapshot), options.watches),
     encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
-    address,
+    address: address.text,
     aggregation: options.aggregation.slot,
     version: versionDocument(config.emulatedMinor),
     reviews: authorization,
@@ -187,7 +198,8 @@ function createEndpoints(options: {
       debugAnswer(options.debugPages, { path, query }),
     plainPaths: () => ['/metrics', ...health.paths(), ...discovery.paths],
     backup: onlineBackup(config, options.store),
-    authorize: async (user, info, verb) => authorization.authorize(attributesOf(info, user, verb)),
+    authorize: async (user, info, verb) =>
+      authorization.authorize(attributesOf(info, user, undefined, verb)),
   };
 }
 
@@ -199,8 +211,10 @@ function followDefinitions(options: {
   readonly closed: Set<string>;
   readonly registry: Registry;
   readonly claims: NumberClaims | undefined;
+  readonly metrics: Metrics;
 }): ReturnType<typeof startCustomKinds> {
   const { config, dialect, catalogue, registry, claims } = options;
+  const converterFor = createConversions({ ...options, caches: registry.caches });
   return startCustomKinds({
     definitions: definitionsDef(catalogue, dialect),
     catalogue,
@@ -208,7 +222,7 @@ function followDefinitions(options: {
     inside: createInside({ registry, controller: 'customresourcedefinition-controller' }),
     clock: config.clock,
     logger: config.logger,
-    deps: customKindDeps(dialect, { compileRules }),
+    deps: customKindDeps(dialect, { compileRules, converterFor }),
     cleanupFinalizer: cleanupFinalizerName(dialect),
     terminating: options.closed,
     claims,
@@ -228,13 +242,14 @@ function createRegistry(options: {
 }): Registry {
   const { config, dialect, store, catalogue } = options;
   const { clock, logger } = config;
-  const caches = createCachePool((def) => {
+  const caches: CachePool = createCachePool((def, forget) => {
     if (def.isComputed === true) {
       const objects = () => componentStatuses({ config, dialect, store });
       return createComputedCache({ storage: def.storage, objects });
     }
     return createResourceCache({
-      store: storeFor(def, store),
+      store: storeFor(def, { store, caches }),
+      onGivenUp: forget,
       prefix: def.storage.prefix,
       namespaced: def.scope === 'Namespaced',
       clock,
@@ -269,7 +284,12 @@ function createRegistry(options: {
 }
 
 /** Objects of custom kinds are read in the form their definition gives them now. */
-function storeFor(def: ResourceDef, store: Store): Store {
+function storeFor(
+  def: ResourceDef,
+  { store, caches }: { readonly store: Store; readonly caches: CachePool },
+): Store {
+  const whole = def.custom?.viewOf;
+  if (whole !== undefined) return viewStore(def, { store, base: caches.of(whole) });
   return def.custom === undefined
     ? store
     : mappedStore(store, {
@@ -289,10 +309,6 @@ function namespaceDef(catalogue: Catalogue): ResourceDef {
   const def = catalogue.snapshot().builtin('', 'namespaces');
   if (def === undefined) throw new Error('the catalogue has no namespaces');
   return def;
-}
-
-function addressOf(config: ServerConfig): string {
-  return `${config.advertiseAddress ?? config.listen.host}:${config.listen.port}`;
 }
 
 /** A list of callbacks run once, when the server begins to end its streams. */

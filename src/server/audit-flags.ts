@@ -27,6 +27,7 @@ export const auditFlags = {
   'audit-policy-file': {
     group,
     type: 'string',
+    file: 'any',
     default: '',
     help: 'File that says what the audit log records. Without it nothing is recorded.',
   },
@@ -90,6 +91,7 @@ export const auditFlags = {
   'audit-webhook-config-file': {
     group,
     type: 'string',
+    file: 'any',
     default: '',
     help: 'Kubeconfig of a service that audit events are posted to.',
   },

@@ -19,18 +19,21 @@ export const authorizationFlags = {
   'authorization-config': {
     group: 'Authorization',
     type: 'string',
+    file: 'any',
     default: '',
     help: 'File with an AuthorizationConfiguration: authorizers, asked in order, among them any number of webhooks. Followed while the server runs. Not together with --authorization-mode and --authorization-webhook-*.',
   },
   'authorization-policy-file': {
     group: 'Authorization',
     type: 'string',
+    file: 'any',
     default: '',
     help: 'File with the policies of mode ABAC, one JSON object a line.',
   },
   'authorization-webhook-config-file': {
     group: 'Authorization',
     type: 'string',
+    file: 'any',
     default: '',
     help: 'Kubeconfig of the webhook that mode Webhook asks.',
   },

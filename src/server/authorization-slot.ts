@@ -16,13 +16,16 @@ export interface AuthorizationSlot extends EscalationPort, Authorization, Review
  * Stands for authorization until it is made: it follows the caches of the registry, which asks it
  * in turn, so one of them must come first.
  */
-export function createAuthorizationSlot(): AuthorizationSlot {
+export function createAuthorizationSlot(
+  selectors: AuthorizationSlot['selectors'],
+): AuthorizationSlot {
   let filled: Parameters<AuthorizationSlot['fill']>[0] | undefined;
   const get = () => {
     if (filled === undefined) throw new Error('authorization is not set up');
     return filled;
   };
   return {
+    selectors,
     fill: (made) => {
       filled = made;
     },

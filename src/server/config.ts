@@ -211,6 +211,8 @@ export interface ServerConfig {
   readonly flowControl?:
     | { readonly type: 'max-in-flight' }
     | { readonly type: 'priority-and-fairness'; readonly objects: 'followed' | 'ignored' };
+  /** Containers that may do everything on their node; allowed when absent. */
+  readonly privilegedContainers?: 'allowed' | 'refused';
   readonly livezGracePeriodMs: number;
   readonly shutdownDelayMs: number;
   readonly compressResponses: boolean;

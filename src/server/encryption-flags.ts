@@ -8,6 +8,7 @@ export const encryptionFlags = {
   'encryption-provider-config': {
     group,
     type: 'string',
+    file: 'any',
     default: '',
     help: 'File that says how the values of which resources are encrypted in the store.',
   },

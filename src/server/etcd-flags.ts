@@ -25,18 +25,21 @@ export const etcdFlags = {
   'etcd-cafile': {
     group: 'Storage',
     type: 'string',
+    file: 'certificates',
     default: '',
     help: 'File of CAs that etcd is to have its certificate from. The authorities of the host when empty.',
   },
   'etcd-certfile': {
     group: 'Storage',
     type: 'string',
+    file: 'certificates',
     default: '',
     help: 'File with the client certificate shown to etcd.',
   },
   'etcd-keyfile': {
     group: 'Storage',
     type: 'string',
+    file: 'private key',
     default: '',
     help: 'File with the private key of --etcd-certfile.',
   },

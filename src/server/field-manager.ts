@@ -7,6 +7,7 @@ import { type FieldFilter, setOfFields } from '../engines/apply/field-set.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { FieldManagerPort, Target } from '../registry/contract.ts';
+import { AskedConversions } from '../registry/conversion/asked.ts';
 import { fromStorage, toStorage } from '../registry/object-codec.ts';
 
 /** Tracks who owns which field of any kind in the catalogue (MF-2), over the pure engine. */
@@ -16,26 +17,34 @@ export function createFieldManager(options: {
   readonly snapshot: () => CatalogueSnapshot;
 }): FieldManagerPort {
   const { logger } = options;
-  const tracked = trackedKinds(options);
+  const asked = new AskedConversions();
+  const tracked = trackedKinds(options, asked);
   return {
-    recordUpdate({ target, ...update }) {
-      const error = recordUpdate(tracked(target), update);
-      if (error === undefined) return;
-      const { resource } = target.def;
-      logger.warn('fields could not be tracked', { resource, error: error.message });
+    recordUpdate(update) {
+      const { target } = update;
+      const tell = (error: Error | undefined) => {
+        if (error === undefined) return;
+        const { resource } = target.def;
+        logger.warn('fields could not be tracked', { resource, error: error.message });
+      };
+      const run = () => recordUpdate(tracked(target), update);
+      if (!asked.areNeeded(target)) return tell(run());
+      const error = asked.during(target, run);
+      return error instanceof Promise ? error.then(tell) : tell(error);
     },
-    applyPatch: ({ target, ...apply }) => applyPatch(tracked(target), apply),
+    applyPatch(apply) {
+      const { target } = apply;
+      const run = () => applyPatch(tracked(target), apply);
+      return asked.areNeeded(target) ? asked.during(target, run) : run();
+    },
   };
 }
 
 /** One value per version and sub-resource of an entry: the engine keeps what it compiles by it. */
-function trackedKinds({
-  dialect,
-  snapshot,
-}: {
-  readonly dialect: Dialect;
-  readonly snapshot: () => CatalogueSnapshot;
-}): (target: Target) => TrackedKind {
+function trackedKinds(
+  { dialect, snapshot }: { readonly dialect: Dialect; readonly snapshot: () => CatalogueSnapshot },
+  asked: AskedConversions,
+): (target: Target) => TrackedKind {
   const known = new WeakMap<VersionDef, Map<string, TrackedKind>>();
   const lastAppliedAnnotation = dialect.label('last-applied-configuration', 'kubectl');
   return (target) => {
@@ -47,7 +56,7 @@ function trackedKinds({
     }
     let kind = bySubresource.get(subresource);
     if (kind === undefined) {
-      kind = trackedKind(target, { lastAppliedAnnotation, snapshot });
+      kind = trackedKind(target, { lastAppliedAnnotation, snapshot, asked });
       bySubresource.set(subresource, kind);
     }
     return kind;
@@ -56,7 +65,11 @@ function trackedKinds({
 
 function trackedKind(
   target: Target,
-  options: { readonly lastAppliedAnnotation: string; readonly snapshot: () => CatalogueSnapshot },
+  options: {
+    readonly lastAppliedAnnotation: string;
+    readonly snapshot: () => CatalogueSnapshot;
+    readonly asked: AskedConversions;
+  },
 ): TrackedKind {
   const { def, version, subresource } = target;
   const formOf = (apiVersion: string) => formAt(def, apiVersion, options.snapshot);
@@ -69,10 +82,12 @@ function trackedKind(
     convert(object, apiVersion) {
       const from = formOf(String(object.apiVersion));
       const to = formOf(apiVersion);
-      return from === undefined || to === undefined ? undefined : convert(object, { from, to });
+      if (from === undefined || to === undefined) return undefined;
+      const { asked } = options;
+      return asked.areNeeded(target) ? asked.of(object, apiVersion) : convert(object, { from, to });
     },
     lastAppliedAnnotation: options.lastAppliedAnnotation,
-    ...resetFilter(def, subresource),
+    ...resetFilter(def, { subresource, version: version.version }),
   };
 }
 
@@ -107,18 +122,29 @@ function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
   return version === undefined ? undefined : { def, version };
 }
 
+/**
+ * A custom kind's object keeps what the other version does not know, as upstream: it then does not fit
+ * that version, and who owned what in it is lost.
+ */
 function convert(object: JsonObject, { from, to }: { from: Form; to: Form }): JsonObject {
   const copy = cloneJson(object) as ApiObject;
+  if (to.def.custom !== undefined) {
+    const { group } = to.def;
+    return { ...copy, apiVersion: apiVersionOf({ group, version: to.version.version }) };
+  }
   return fromStorage(to.def, to.version, toStorage(from.def, from.version, copy));
 }
 
 /** What the endpoint throws away, its writers cannot own (SSA-10). */
 function resetFilter(
   def: ResourceDef,
-  subresource: string,
-): { readonly filterFor?: () => FieldFilter } {
+  { subresource, version }: { subresource: string; version: string },
+): Pick<TrackedKind, 'filterFor'> {
   const reset = def.strategy.resetFields?.[subresource];
   if (reset === undefined || reset.length === 0) return {};
   const filter: FieldFilter = { exclude: setOfFields(reset) };
-  return { filterFor: () => filter };
+  if (def.custom === undefined) return { filterFor: () => filter };
+  // Upstream tells it of the request's own version alone.
+  const own = apiVersionOf({ group: def.group, version });
+  return { filterFor: (apiVersion) => (apiVersion === own ? filter : undefined) };
 }

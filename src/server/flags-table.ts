@@ -39,12 +39,14 @@ export const serverFlags = {
   'tls-cert-file': {
     group: 'Secure serving',
     type: 'string',
+    file: 'certificates',
     default: '',
     help: 'File with the x509 certificate for HTTPS, followed by its CA chain if any.',
   },
   'tls-private-key-file': {
     group: 'Secure serving',
     type: 'string',
+    file: 'private key',
     default: '',
     help: 'File with the private key of --tls-cert-file.',
   },
@@ -71,7 +73,7 @@ export const serverFlags = {
     group: 'Generic',
     type: 'duration',
     default: '1m0s',
-    help: 'How long a request other than a watch may take.',
+    help: 'How long a request may take that is no watch and no other stream; a client may ask for less by ?timeout. It is then answered 504, and nothing is stored for it any more.',
   },
   'min-request-timeout': {
     group: 'Generic',
@@ -211,18 +213,26 @@ export const serverFlags = {
   'client-ca-file': {
     group: 'Authentication',
     type: 'string',
+    file: 'certificates',
     default: '',
     help: 'File of CAs whose client certificates authenticate: the common name is the user, the organizations are the groups.',
   },
   'token-auth-file': {
     group: 'Authentication',
     type: 'string',
+    file: 'any',
     default: '',
     help: 'CSV file of bearer tokens: token,user,uid,"group1,group2".',
   },
   ...authorizationFlags,
   ...aggregationFlags,
   ...auditFlags,
+  'allow-privileged': {
+    group: 'Misc',
+    type: 'bool',
+    default: 'false',
+    help: 'Let pods have privileged containers, and on Windows processes of the host.',
+  },
   'admin-kubeconfig': {
     group: 'Misc',
     type: 'string',

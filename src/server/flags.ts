@@ -8,6 +8,9 @@ export class FlagError extends Error {}
 
 export type FlagType = 'string' | 'int' | 'float' | 'bool' | 'duration' | 'list' | 'map' | 'pairs';
 
+/** What the file that a flag names has to hold; `any`: whoever reads it says what is wrong with it. */
+export type FileContent = 'any' | 'certificates' | 'private key' | 'signing key' | 'keys';
+
 /** How sure users may be of a flag: upstream's stages, and `own` for ours. */
 export type FlagStage = 'stable' | 'beta' | 'alpha' | 'deprecated' | 'own';
 
@@ -21,6 +24,8 @@ export interface FlagDefinition {
   readonly shorthand?: string;
   /** What to say to who still gives the flag (VER-7): `use --other instead`. */
   readonly deprecated?: string;
+  /** The flag names files, which must be there and hold this. */
+  readonly file?: FileContent;
   /** Lines shown below the help, one for each thing that may be said. */
   readonly choices?: readonly string[];
 }

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { ServerConfig } from './config.ts';
 import { controllerNames, unknownController } from './controller-selection.ts';
 import { FlagError, type FlagTable, type FlagValues } from './flags.ts';
@@ -9,12 +8,14 @@ export const identityFlags = {
   'service-account-key-file': {
     group: 'Authentication',
     type: 'list',
+    file: 'keys',
     default: '',
     help: 'PEM files of RSA or ECDSA private or public keys that verify service account tokens, besides the signing key; a file may hold several. The key of --tls-private-key-file when none are given.',
   },
   'service-account-signing-key-file': {
     group: 'Authentication',
     type: 'string',
+    file: 'signing key',
     default: '',
     help: 'PEM file of the private key that signs service account tokens. A key of the server’s own when empty.',
   },
@@ -51,6 +52,7 @@ export const identityFlags = {
   'requestheader-client-ca-file': {
     group: 'Authentication',
     type: 'string',
+    file: 'certificates',
     default: '',
     help: 'File of the CAs of authenticating proxies, whose headers name the user.',
   },
@@ -125,11 +127,6 @@ function accountsOf(values: Values): NonNullable<ServerConfig['serviceAccounts']
   const audiences = values['api-audiences'];
   const signingKeyFile = values['service-account-signing-key-file'];
   const keyFiles = values['service-account-key-file'];
-  for (const file of [...keyFiles, signingKeyFile]) {
-    if (file !== '' && !existsSync(file)) {
-      throw new FlagError(`service account key file ${JSON.stringify(file)} does not exist`);
-    }
-  }
   const jwksUri = values['service-account-jwks-uri'];
   if (jwksUri !== '' && !isHttpsUrl(jwksUri)) {
     throw new FlagError(`service-account-jwks-uri requires https scheme, parsed as: ${jwksUri}`);

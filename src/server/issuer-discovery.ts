@@ -15,7 +15,7 @@ export const issuerDiscoveryPaths = {
 export function createIssuerDiscovery(options: {
   readonly issuer: string;
   /** Where the keys are said to be. */
-  readonly jwksUri: string;
+  readonly jwksUri: () => string;
   readonly keys: readonly TokenKey[];
 }): { answer(path: string): PlainAnswer | undefined; readonly paths: readonly string[] } {
   const { issuer, jwksUri, keys } = options;
@@ -26,7 +26,7 @@ export function createIssuerDiscovery(options: {
       if (!paths.some((one) => one === path)) return undefined;
       return path === issuerDiscoveryPaths.keys
         ? answerOf('application/jwk-set+json', { keys: publicKeys(keys) })
-        : answerOf('application/json', description({ issuer, jwksUri, keys }));
+        : answerOf('application/json', description({ issuer, jwksUri: jwksUri(), keys }));
     },
   };
 }

@@ -4,7 +4,7 @@ import { type Background, beginAfter } from './begin-after.ts';
 import type { LeaderElectionSettings } from './config.ts';
 import { controllerSelection } from './controller-selection.ts';
 import { startControllers } from './controllers.ts';
-import { ownAddress } from './default-service.ts';
+import { ownAddress } from './own-address.ts';
 import type { Presence } from './presence.ts';
 
 type Around = Omit<Parameters<typeof startControllers>[0], 'peers'> & {

@@ -6,6 +6,7 @@ export const oidcFlags = {
   'authentication-config': {
     group: 'Authentication',
     type: 'string',
+    file: 'any',
     stage: 'beta',
     default: '',
     help: 'File of kind AuthenticationConfiguration: OpenID providers with rules for their tokens, and who may come without a credential. Followed while the server runs. Not with --oidc-*, nor with --anonymous-auth when the file says who may be anonymous.',
@@ -25,6 +26,7 @@ export const oidcFlags = {
   'oidc-ca-file': {
     group: 'Authentication',
     type: 'string',
+    file: 'certificates',
     default: '',
     help: 'File of the CAs that sign the certificate of the provider. The authorities of the host when empty.',
   },

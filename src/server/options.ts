@@ -13,7 +13,8 @@ import { readEmulatedVersion } from './emulation.ts';
 import { encryptionOptions } from './encryption-flags.ts';
 import { etcdOptions } from './etcd-flags.ts';
 import { type FeatureGates, readFeatureGates } from './feature-gates.ts';
-import { FlagError, type FlagValues, parseFlags } from './flags.ts';
+import type { NamedFile } from './flag-files.ts';
+import { type FlagDefinition, FlagError, type FlagValues, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
 import { identityOptions } from './identity-flags.ts';
 import { leaderElectionOptions } from './leader-election-flags.ts';
@@ -32,6 +33,8 @@ export interface ServerOptions {
   /** Where the administrator's kubeconfig is written. */
   readonly adminKubeconfig: string;
   readonly verbosity: number;
+  /** The files that flags name, for `checkFiles`. */
+  readonly files: readonly NamedFile[];
   /** What the user should know of the flags given (VER-5, VER-7), for the log. */
   readonly warnings: readonly string[];
 }
@@ -75,12 +78,22 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
     dataDir: values['data-dir'],
     adminKubeconfig: values['admin-kubeconfig'] || join(values['data-dir'], 'admin.kubeconfig'),
     verbosity: values.v,
+    files: filesOf(values),
     warnings: [...parsed.warnings, ...features.warnings, ...apis.warnings],
   };
   return { kind: 'options', options: Object.freeze(options) };
 }
 
 type Values = FlagValues<typeof serverFlags>;
+
+function filesOf(values: Values): readonly NamedFile[] {
+  return Object.entries<FlagDefinition>(serverFlags).flatMap(([flag, { file: content }]) => {
+    if (content === undefined) return [];
+    const given = values[flag as keyof Values] as string | readonly string[];
+    const paths = typeof given === 'string' ? [given] : given;
+    return paths.filter((path) => path !== '').map((path) => ({ flag, path, content }));
+  });
+}
 
 function checkUidHeaders(values: Values, gates: FeatureGates): void {
   const isGiven = values['requestheader-uid-headers'].length > 0;
@@ -105,6 +118,7 @@ function configOf(
     ...storeOf(values, given),
     compactionIntervalMs: values['etcd-compaction-interval'],
     eventTtlMs: values['event-ttl'],
+    privilegedContainers: values['allow-privileged'] ? 'allowed' : 'refused',
     serviceRanges: serviceRangesOf(values),
     authentication: {
       // Everybody may do everything only once they have said who they are, as upstream.

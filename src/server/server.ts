@@ -105,6 +105,7 @@ async function start(
   });
   api.aggregation.whenActive(() => server.takeUpgrades());
   api.aggregation.followAfter(hooks.done);
+  api.listensOn(server.address.port);
   const url = urlOf(config, server);
   const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
@@ -186,7 +187,10 @@ async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
     admission: { checkExpression },
     ...served,
   });
-  return configuredKinds(ofRelease, served);
+  const kinds = configuredKinds(ofRelease, served);
+  if (config.privilegedContainers !== 'refused') return kinds;
+  const { withoutPrivileged } = await import('../kinds/pod/privileged.ts');
+  return withoutPrivileged(kinds);
 }
 
 type Tls = (ServingTls & { readonly caPem?: string }) | 'plaintext';
@@ -194,8 +198,12 @@ type Tls = (ServingTls & { readonly caPem?: string }) | 'plaintext';
 function servingTls(config: ServerConfig): Tls {
   const { tls, host } = config.listen;
   if (tls === 'plaintext') return tls;
+  const { clientCaFile, requestHeader } = config.authentication;
+  const bundles = [clientCaFile, requestHeader?.clientCaFile].filter((file) => file !== undefined);
+  const clientAuthorities = bundles.map((file) => readFileSync(file, 'utf8'));
   if ('certFile' in tls) {
-    return { certificate: readFileSync(tls.certFile), key: readFileSync(tls.keyFile) };
+    const [certificate, key] = [readFileSync(tls.certFile), readFileSync(tls.keyFile)];
+    return { certificate, key, clientAuthorities };
   }
   const listening = host === '0.0.0.0' || host === '::' ? [] : [host];
   const advertised = config.advertiseAddress === undefined ? [] : [config.advertiseAddress];
@@ -205,7 +213,8 @@ function servingTls(config: ServerConfig): Tls {
     hosts: [...new Set(hosts)],
     clock: config.clock,
   });
-  return { certificate: made.certificatePem, key: made.keyPem, caPem: made.caPem };
+  const { certificatePem: certificate, keyPem: key, caPem } = made;
+  return { certificate, key, caPem, clientAuthorities };
 }
 
 function listen(

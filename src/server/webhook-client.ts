@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import type { Waiting } from '../base/exchange.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { type Webhook, WebhookError, type WebhookOutcome } from '../base/webhook.ts';
 import type { ClientConfig } from '../client/client-config.ts';
@@ -88,7 +89,10 @@ export function createWebhook(options: {
     }
   };
   return {
-    call: (body, read) => counted(() => persist(asking, () => attempt(asking, body, read))),
+    call: (body, read, client) =>
+      counted(() =>
+        whileWaited(asking, client, (waited) => persist(waited, () => attempt(waited, body, read))),
+      ),
     post: (body) => counted(async () => void (await post(asking, body))),
     retire() {
       retired = true;
@@ -109,6 +113,26 @@ interface Asking {
   readonly closed: AbortSignal;
   readonly onAttempt?: (attempt: WebhookAttempt) => void;
   readonly firstPauseMs?: number;
+}
+
+/** Runs what ends when the server stops, or `client` waits no longer. */
+async function whileWaited<T>(
+  asking: Asking,
+  client: Waiting | undefined,
+  run: (asking: Asking) => Promise<T>,
+): Promise<T> {
+  if (client === undefined) return run(asking);
+  const ended = new AbortController();
+  const end = () => ended.abort();
+  const { closed } = asking;
+  closed.addEventListener('abort', end);
+  client.onAbort(end);
+  if (closed.aborted) end();
+  try {
+    return await run({ ...asking, closed: ended.signal });
+  } finally {
+    closed.removeEventListener('abort', end);
+  }
 }
 
 /** Tries until it succeeds, cannot pass, or has been tried often enough. */
@@ -186,7 +210,7 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
       throw new AttemptError(message, { outcome: 'timeout', cause: error });
     }
     if (closed.aborted) {
-      throw new AttemptError('the server stops', { outcome: 'canceled', cause: error });
+      throw new AttemptError('nobody waits for the answer', { outcome: 'canceled', cause: error });
     }
     throw unreachable(error);
   } finally {

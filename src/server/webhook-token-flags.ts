@@ -6,6 +6,7 @@ export const webhookTokenFlags = {
   'authentication-token-webhook-config-file': {
     group: 'Authentication',
     type: 'string',
+    file: 'any',
     default: '',
     help: 'Kubeconfig of a webhook that is asked whose a bearer token is.',
   },

@@ -67,7 +67,9 @@ export function resourceList(
     resourceEntry(def),
     ...subresourcesOf(def, at.version).map((sub) => subresourceEntry(def, sub, at)),
   ]);
-  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: apiVersionOf(at), resources };
+  // Upstream strips the version of the core group's lists, for its oldest clients.
+  const list = at.group === '' ? {} : { apiVersion: 'v1' };
+  return { kind: 'APIResourceList', ...list, groupVersion: apiVersionOf(at), resources };
 }
 
 function servedIn(
@@ -81,13 +83,29 @@ function servedIn(
     .sort((one, other) => (one.resource < other.resource ? -1 : 1));
 }
 
+/** In order, but for custom kinds, whose list upstream has in one of its own. */
+function verbsOf({ verbs, custom }: ResourceDef): string[] {
+  return custom === undefined ? [...verbs].sort() : [...customVerbs];
+}
+
+const customVerbs: readonly ApiVerb[] = [
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'create',
+  'update',
+  'watch',
+];
+
 function resourceEntry(def: ResourceDef): JsonObject {
   return {
     name: def.resource,
     singularName: def.singular,
     namespaced: def.scope === 'Namespaced',
     kind: def.kind,
-    verbs: [...def.verbs].sort(),
+    verbs: verbsOf(def),
     ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
     ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
     ...(storageHash(def) === '' ? {} : { storageVersionHash: storageHash(def) }),
@@ -173,7 +191,7 @@ function aggregatedResource(def: ResourceDef, version: string): JsonObject {
     responseKind: { group: def.group, version, kind: def.kind },
     scope: def.scope === 'Namespaced' ? 'Namespaced' : 'Cluster',
     singularResource: def.singular,
-    verbs: verbs(def.verbs),
+    verbs: verbsOf(def),
     ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
     ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
     ...(subresources.length === 0 ? {} : { subresources }),

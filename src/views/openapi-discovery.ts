@@ -68,6 +68,7 @@ export function versionDiscovery(dialect: Dialect, at: GroupVersion): DiscoveryP
 
 /** A discovery path's operation. */
 export function discoveryRoute(dialect: Dialect, discovery: DiscoveryPath): Route {
+  const types = ['application/json', 'application/yaml', dialect.protobufMediaType];
   return {
     path: `${discovery.path}/`,
     method: 'get',
@@ -75,6 +76,7 @@ export function discoveryRoute(dialect: Dialect, discovery: DiscoveryPath): Rout
     description: discovery.description,
     query: [],
     responses: [[200, { type: discovery.answers }]],
-    produces: ['application/json', 'application/yaml', dialect.protobufMediaType],
+    produces: types,
+    takes: types,
   };
 }

@@ -4,27 +4,33 @@ import { jsonText } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
 import { resolved, type Schema } from '../engines/schema/schema.ts';
 import { hasStructFacts, splitTypeName, structFacts } from '../kinds/facts.ts';
+import { knownGroupVersions } from '../kinds/known-versions.ts';
 import type { GroupVersion } from '../meta/types.ts';
 import { objectText } from './json-text.ts';
 import {
   type DiscoveryPath,
   discoveryRoute,
   groupTag,
-  isBuiltIn,
   versionDiscovery,
 } from './openapi-discovery.ts';
 import { customDefinitionName, definitionName, groupOfFacts } from './openapi-names.ts';
 import { pathParametersText } from './openapi-parameters.ts';
 import { type GroupVersionKind, type Route, type RouteSchema, routesOf } from './openapi-routes.ts';
 import {
+  definitionText,
   inlineJson,
   type OpenApiForm,
   objectMembers,
   refTo,
   type SchemaContext,
+  schemaContext,
   schemaJson,
+  schemaText,
   typeRef,
+  typeRefText,
+  withRef,
 } from './openapi-schema.ts';
+import { unionJson } from './openapi-unions.ts';
 
 /** What a document is made from. */
 export interface OpenApiSource {
@@ -76,17 +82,16 @@ export function openApiBuilder(
   const { dialect, snapshot } = source;
   const paths = new Map<string, Record<string, string>>();
   const types = new Map<string, Schema>();
-  const definitions: JsonObject = {};
-  const context: SchemaContext = {
+  const definitions = new Map<string, string>();
+  const context = schemaContext({
     form,
     dialect,
-    written: new Map(),
     refer: (name, schema) => {
       if (!types.has(name)) types.set(name, schema);
     },
-  };
+  });
   const schemaAt = (at: GroupVersion) => (schema: RouteSchema) =>
-    jsonText(routeSchema(context, definitions, { schema, at }));
+    routeSchema(context, definitions, { schema, at });
   const addRoute = (route: Route, parts: OperationParts) => {
     const { path, method } = route;
     const item = paths.get(path) ?? { parameters: pathParametersText(form, path) };
@@ -115,9 +120,11 @@ export function openApiBuilder(
       // A map's iteration reaches what is added on the way: the definitions' own references. No
       // custom kind takes the place of a built-in type of the same name.
       for (const [name, schema] of types) {
-        definitions[name] = definitionOf(context, snapshot, schema);
+        const kinds = kindsOf(dialect, schema);
+        const more = { ...(kinds.length === 0 ? {} : kindJson(...kinds)), ...unionJson(schema) };
+        definitions.set(name, definitionText(context, schema, more));
       }
-      return { paths: pathsText(paths), definitions: jsonText(sortedByName(definitions)) };
+      return { paths: pathsText(paths), definitions: textInOrder(definitions) };
     },
   };
 }
@@ -151,38 +158,45 @@ function responsesText(form: OperationForm, route: Route, schema: SchemaText): s
 }
 
 function pathsText(paths: ReadonlyMap<string, Record<string, string>>): string {
-  const names = [...paths.keys()].sort();
-  return objectText(Object.fromEntries(names.map((name) => [name, objectText(paths.get(name)!)])));
+  return textInOrder(new Map([...paths].map(([path, item]) => [path, objectText(item)])));
 }
 
-function sortedByName(members: JsonObject): JsonObject {
-  const names = Object.keys(members).sort();
-  return Object.fromEntries(names.map((name) => [name, members[name]]));
+/** Members by name, in the order of their names. */
+function textInOrder(members: ReadonlyMap<string, string>): string {
+  const names = [...members.keys()].sort();
+  return objectText(Object.fromEntries(names.map((name) => [name, members.get(name)])));
 }
+
+/** The texts of definitions by name. */
+type Definitions = Map<string, string>;
 
 function routeSchema(
   context: SchemaContext,
-  definitions: JsonObject,
+  definitions: Definitions,
   use: { schema: RouteSchema; at: GroupVersion },
-): JsonObject {
+): string {
   const { schema, at } = use;
-  if (schema === 'text') return { type: 'string' };
-  if ('type' in schema) return typeRef(context, schema.type);
+  if (schema === 'text') return '{"type":"string"}';
+  if ('type' in schema) return typeRefText(context, schema.type);
   const { def, list } = schema;
   if (def.custom !== undefined) return customRef(context, definitions, { def, list, at });
   const own = def.versions.find((one) => one.version === at.version)?.schema;
-  if (own === undefined) return {};
-  if (!list) return schemaJson(context, own);
+  if (own === undefined) return '{}';
+  if (!list) return schemaText(context, own);
   const { groupVersion } = splitTypeName(resolved(own).typeName ?? '');
   const typeName = `${groupVersion}.${def.listKind}`;
-  if (hasStructFacts(typeName)) return typeRef(context, typeName);
+  if (hasStructFacts(typeName)) return typeRefText(context, typeName);
   // A package whose tables have no lists: every list has the same form.
   const name = definitionName(context.dialect, typeName);
-  definitions[name] ??= listDefinition(context, schemaJson(context, own), {
-    ...at,
-    kind: def.listKind,
-  });
-  return refTo(context.form, name);
+  if (!definitions.has(name)) {
+    const kind = { ...at, kind: def.listKind };
+    const given = (ref: JsonObject) => withRef(context, ref, { default: {} });
+    const list = listDefinition(context, given(schemaJson(context, own)), kind);
+    const metadata = given(typeRef(context, 'meta.v1.ListMeta'));
+    const properties = { ...(list['properties'] as JsonObject), metadata };
+    definitions.set(name, jsonText({ ...list, properties }));
+  }
+  return jsonText(refTo(context.form, name));
 }
 
 interface CustomUse {
@@ -191,20 +205,20 @@ interface CustomUse {
   readonly at: GroupVersion;
 }
 
-function customRef(context: SchemaContext, definitions: JsonObject, use: CustomUse): JsonObject {
+function customRef(context: SchemaContext, definitions: Definitions, use: CustomUse): string {
   const { def, list } = use;
   const at = { group: use.at.group, version: use.at.version };
   const name = customDefinitionName(at.group, at.version, def.kind);
   const fields = selectableFields(def, at.version);
   const listName = customDefinitionName(at.group, at.version, def.listKind);
-  if (definitions[name] === undefined) {
+  if (!definitions.has(name)) {
     const kind = { ...at, kind: def.kind };
-    definitions[name] = { ...customDefinition(context, def, kind), ...fields };
+    definitions.set(name, jsonText({ ...customDefinition(context, def, kind), ...fields }));
     const listKind = { ...at, kind: def.listKind };
-    const own = refTo(context.form, name);
-    definitions[listName] = { ...listDefinition(context, own, listKind), ...fields };
+    const ofList = listDefinition(context, refTo(context.form, name), listKind);
+    definitions.set(listName, jsonText({ ...ofList, ...fields }));
   }
-  return refTo(context.form, list ? listName : name);
+  return jsonText(refTo(context.form, list ? listName : name));
 }
 
 function selectableFields(def: ResourceDef, version: string): JsonObject {
@@ -257,21 +271,7 @@ function listDefinition(
 /** Kinds of `meta` that are registered in every group, being bodies or answers of all. */
 const everywhere = new Set(['meta.v1.DeleteOptions', 'meta.v1.WatchEvent']);
 
-function definitionOf(
-  context: SchemaContext,
-  snapshot: CatalogueSnapshot,
-  schema: Schema,
-): JsonObject {
-  const json = inlineJson(context, schema);
-  const kinds = kindsOf(context.dialect, snapshot, schema);
-  return kinds.length === 0 ? json : { ...json, ...kindJson(...kinds) };
-}
-
-function kindsOf(
-  dialect: Dialect,
-  snapshot: CatalogueSnapshot,
-  schema: Schema,
-): readonly GroupVersionKind[] {
+function kindsOf(dialect: Dialect, schema: Schema): readonly GroupVersionKind[] {
   const { typeName } = schema;
   const hasKind = schema.properties?.has('kind') === true && schema.properties.has('apiVersion');
   const isEvent = typeName === 'meta.v1.WatchEvent';
@@ -281,12 +281,7 @@ function kindsOf(
   if (!everywhere.has(typeName)) {
     return [{ group: facts === 'meta' ? '' : groupOfFacts(dialect, facts), version, kind: name }];
   }
-  return snapshot
-    .groups()
-    .filter((group) => isBuiltIn(snapshot, group))
-    .flatMap((group) =>
-      snapshot.groupVersions(group).map((one) => ({ group, version: one, kind: name })),
-    );
+  return knownGroupVersions(dialect).map((at) => ({ ...at, kind: name }));
 }
 
 /** Types without tables are kinds when they have a kind's metadata. */

@@ -8,6 +8,7 @@ const packages: readonly (readonly [start: string, place: string])[] = [
   ['intstr.', 'apimachinery.pkg.util.'],
   ['runtime.', 'apimachinery.pkg.'],
   ['apiextensions.', 'apiextensions-apiserver.pkg.apis.'],
+  ['apiregistration.', 'kube-aggregator.pkg.apis.'],
 ];
 
 /** `k8s.io` -> `io.k8s`; group names of custom kinds the same way. */

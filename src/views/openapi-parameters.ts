@@ -19,23 +19,39 @@ export type RouteAction =
 
 const queryTypes = {
   allowWatchBookmarks: 'boolean',
+  command: 'string',
+  container: 'string',
   continue: 'string',
   dryRun: 'string',
   fieldManager: 'string',
   fieldSelector: 'string',
   fieldValidation: 'string',
+  follow: 'boolean',
   force: 'boolean',
   gracePeriodSeconds: 'integer',
   ignoreStoreReadErrorWithClusterBreakingPotential: 'boolean',
+  insecureSkipTLSVerifyBackend: 'boolean',
   labelSelector: 'string',
   limit: 'integer',
+  limitBytes: 'integer',
   orphanDependents: 'boolean',
+  path: 'string',
+  ports: 'integer',
   pretty: 'string',
+  previous: 'boolean',
   propagationPolicy: 'string',
   resourceVersion: 'string',
   resourceVersionMatch: 'string',
   sendInitialEvents: 'boolean',
+  sinceSeconds: 'integer',
+  stderr: 'boolean',
+  stdin: 'boolean',
+  stdout: 'boolean',
+  stream: 'string',
+  tailLines: 'integer',
   timeoutSeconds: 'integer',
+  timestamps: 'boolean',
+  tty: 'boolean',
   watch: 'boolean',
 } as const;
 
@@ -71,6 +87,23 @@ export const routeParameters = {
   patch: [...writing, 'force'],
 } satisfies Partial<Record<RouteAction, readonly ParameterName[]>>;
 
+const attaching = ['container', 'stderr', 'stdin', 'stdout', 'tty'] as const;
+const options: Readonly<Record<string, readonly ParameterName[]>> = {
+  attach: attaching,
+  exec: ['command', ...attaching],
+  log: sorted([
+    ...(['container', 'follow', 'insecureSkipTLSVerifyBackend', 'limitBytes', 'previous'] as const),
+    ...(['sinceSeconds', 'stream', 'tailLines', 'timestamps'] as const),
+  ]),
+  portforward: ['ports'],
+  proxy: ['path'],
+};
+
+/** The query parameters of a sub-resource that has options of its own. */
+export function optionNames(subresource: string): readonly ParameterName[] {
+  return options[subresource] ?? [];
+}
+
 function sorted(names: readonly ParameterName[]): readonly ParameterName[] {
   return [...names].sort();
 }
@@ -81,12 +114,17 @@ interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
 }
 
+/** What is passed through is not printed, prettily or not. */
+const passedThrough = /\{name\}\/(?:attach|exec|portforward|proxy)(?:\/\{path\})?$/;
+
 /** The JSON of the parameters every operation of a path takes: those in the path, and `pretty`. */
 export function pathParametersText(form: 'v2' | 'v3', path: string): string {
-  const names = (['name', 'namespace'] as const).filter((name) => path.includes(`{${name}}`));
-  return keptText(`${form} ${names.join()}`, () => [
+  const all = ['name', 'namespace', 'path'] as const;
+  const names = all.filter((name) => path.includes(`{${name}}`));
+  const pretty = passedThrough.test(path) ? [] : (['pretty'] as const);
+  return keptText(`${form} ${[...names, ...pretty].join()}`, () => [
     ...names.map((name) => parameterJson(form, { name, in: 'path', type: 'string' })),
-    parameterJson(form, { name: 'pretty', in: 'query', type: queryTypes.pretty }),
+    ...pretty.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] })),
   ]);
 }
 

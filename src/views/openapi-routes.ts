@@ -7,7 +7,12 @@ import {
 import type { Dialect } from '../dialect.ts';
 import { capitalised, operationGroup } from './openapi-names.ts';
 import type { ParameterName } from './openapi-parameters.ts';
-import { namedOptions, type RouteAction, routeParameters } from './openapi-parameters.ts';
+import {
+  namedOptions,
+  optionNames,
+  type RouteAction,
+  routeParameters,
+} from './openapi-parameters.ts';
 
 export interface GroupVersionKind {
   readonly group: string;
@@ -24,7 +29,7 @@ export type RouteSchema =
 /** One operation of the API, before it is written in either form of OpenAPI. */
 export interface Route {
   readonly path: string;
-  readonly method: 'get' | 'put' | 'post' | 'delete' | 'patch';
+  readonly method: 'get' | 'put' | 'post' | 'delete' | 'patch' | 'head' | 'options';
   readonly operationId: string;
   readonly description: string;
   readonly action?: RouteAction;
@@ -38,6 +43,8 @@ export interface Route {
   };
   readonly responses: readonly (readonly [status: 200 | 201 | 202, RouteSchema])[];
   readonly produces: readonly string[];
+  /** What is taken where there is no body to say it of; absent: anything. */
+  readonly takes?: readonly string[];
 }
 
 interface Place {
@@ -198,15 +205,17 @@ function objectRoutes(place: Place): Route[] {
     action: 'delete',
     query: routeParameters.delete,
     body: { schema: { type: 'meta.v1.DeleteOptions' }, types: ['*/*'], required: false },
-    responses: statuses.delete.map(
-      (code) => [code, def.strategy.deleteAnswers === 'object' ? own : status] as const,
-    ),
+    responses: statuses.delete.map((code) => [code, answersObject(def) ? own : status] as const),
     produces: mediaTypes(place),
     operationId: operationId(place, 'delete'),
     description: `delete ${def.kind}`,
   };
   return [...routes.map(({ route }) => route), ...(def.verbs.includes('delete') ? [remove] : [])];
 }
+
+/** A kind that only begins to go answers with the object, which the documents do not tell. */
+const answersObject = ({ strategy }: ResourceDef) =>
+  strategy.deleteAnswers === 'object' && strategy.beforeDelete === undefined;
 
 interface Part {
   readonly path: string;
@@ -267,7 +276,9 @@ function subresourceRoutes(place: Place, sub: SubresourceDef): Route[] {
   const routes = readWriteRoutes(place, { path, own, kind, rest })
     .filter(({ verb }) => sub.verbs.includes(verb))
     .map(({ route }) =>
-      isText ? { ...route, produces: ['text/plain', ...mediaTypes(place)] } : route,
+      isText
+        ? { ...route, query: optionNames('log'), produces: ['text/plain', ...mediaTypes(place)] }
+        : route,
     );
   if (sub.verbs.includes('create')) {
     routes.push({
@@ -281,28 +292,40 @@ function subresourceRoutes(place: Place, sub: SubresourceDef): Route[] {
   return routes;
 }
 
-const connectVerbs = { get: 'get', create: 'post', update: 'put', patch: 'patch' } as const;
+const connectVerbs = {
+  create: 'post',
+  delete: 'delete',
+  get: 'get',
+  patch: 'patch',
+  update: 'put',
+} as const;
 
+/** A proxy passes on what discovery has no verb for as well, and paths below its own. */
 function connectRoutes(
   place: Place,
   sub: SubresourceDef,
   { path, kind }: { path: string; kind: GroupVersionKind },
 ): Route[] {
-  const rest = capitalised(sub.name);
-  return sub.verbs.map((verb) => {
-    const method = connectVerbs[verb];
-    return {
-      path,
-      kind,
-      method,
-      action: 'connect',
-      query: [],
-      responses: [[200, 'text']],
-      produces: ['*/*'],
-      operationId: operationId(place, 'connect', rest, capitalised(method)),
-      description: `connect ${method.toUpperCase()} requests to ${sub.name} of ${place.def.kind}`,
-    };
-  });
+  const isProxy = sub.name === 'proxy';
+  const verbs = sub.verbs.map((verb) => connectVerbs[verb]);
+  const methods: Route['method'][] = isProxy ? [...verbs, 'head', 'options'] : verbs;
+  const ends = isProxy ? ['', '/{path}'] : [''];
+  return ends.flatMap((end) =>
+    methods.map((method): Route => {
+      const rest = `${capitalised(sub.name)}${end === '' ? '' : 'WithPath'}`;
+      return {
+        path: `${path}${end}`,
+        kind,
+        method,
+        action: 'connect',
+        query: optionNames(sub.name),
+        responses: [[200, 'text']],
+        produces: ['*/*'],
+        operationId: operationId(place, 'connect', rest, capitalised(method)),
+        description: `connect ${method.toUpperCase()} requests to ${sub.name} of ${place.def.kind}`,
+      };
+    }),
+  );
 }
 
 function schemaOfKind(place: Place, sub: SubresourceDef): RouteSchema {

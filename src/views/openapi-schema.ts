@@ -1,4 +1,5 @@
 import { type JsonObject, type JsonValue, setMember } from '../base/json.ts';
+import { jsonText } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
 import {
   anySchema,
@@ -9,6 +10,7 @@ import {
 } from '../engines/schema/schema.ts';
 import { hasStructFacts } from '../kinds/facts.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
+import { objectText } from './json-text.ts';
 import { definitionName } from './openapi-names.ts';
 import { validationJson } from './openapi-validation.ts';
 
@@ -23,6 +25,14 @@ export interface SchemaContext {
   readonly refer: (name: string, type: Schema) => void;
   /** What schemas are written as in place: most fields of a document have one of a few. */
   readonly written: Map<Schema, JsonObject>;
+  /** The same as text, and that of fields which are always there. */
+  readonly texts: { readonly inPlace: Map<Schema, string>; readonly always: Map<Schema, string> };
+}
+
+/** What the schemas of a document that is begun have in common. */
+export function schemaContext(options: Omit<SchemaContext, 'written' | 'texts'>): SchemaContext {
+  const texts = { inPlace: new Map<Schema, string>(), always: new Map<Schema, string>() };
+  return { ...options, written: new Map(), texts };
 }
 
 /** Where the definitions stand, as references begin. */
@@ -38,8 +48,16 @@ const patchBody: Schema = { type: 'object', typed: true, typeName: 'meta.v1.Patc
 
 /** A reference to a built-in type by its name in the tables (`meta.v1.ObjectMeta`). */
 export function typeRef(context: SchemaContext, typeName: string): JsonObject {
-  const isPatch = typeName === patchBody.typeName;
-  return schemaJson(context, isPatch ? patchBody : schemaOf(typeName));
+  return schemaJson(context, namedSchema(typeName));
+}
+
+/** The text of `typeRef`. */
+export function typeRefText(context: SchemaContext, typeName: string): string {
+  return schemaText(context, namedSchema(typeName));
+}
+
+function namedSchema(typeName: string): Schema {
+  return typeName === patchBody.typeName ? patchBody : schemaOf(typeName);
 }
 
 /** A schema as a document has it in place: named types become references. */
@@ -51,6 +69,18 @@ export function schemaJson(context: SchemaContext, schema: Schema): JsonObject {
     context.written.set(at, json);
   }
   return json;
+}
+
+/** The text of `schemaJson`. */
+export function schemaText(context: SchemaContext, schema: Schema): string {
+  const at = resolved(schema);
+  const { inPlace } = context.texts;
+  let text = inPlace.get(at);
+  if (text === undefined) {
+    text = jsonText(schemaJson(context, at));
+    inPlace.set(at, text);
+  }
+  return text;
 }
 
 /** Named lists and maps are written out where they are used; only structs and leaves are defined. */
@@ -90,7 +120,25 @@ export function withRef(
   return context.form === 'v2' ? { ...ref, ...extras } : { allOf: [ref], ...extras };
 }
 
-/** The definition of a type: what a reference to it stands for. */
+/**
+ * The JSON text of a type's definition: what a reference to it stands for, and `more` behind it.
+ * Most of a document are the properties here.
+ */
+export function definitionText(context: SchemaContext, schema: Schema, more: JsonObject): string {
+  const { typed, properties } = schema;
+  const { type, ...rest } = inlineJson(context, schema);
+  if (typed !== true || properties === undefined || properties.size === 0) {
+    return jsonText(type === undefined ? { ...rest, ...more } : { type, ...rest, ...more });
+  }
+  const behind = Object.entries({ ...rest, ...more });
+  return objectText({
+    type: jsonText(type),
+    properties: typedProperties(context, properties),
+    ...Object.fromEntries(behind.map(([name, value]) => [name, jsonText(value)])),
+  });
+}
+
+/** A schema in full, but for the properties of a built-in type. */
 export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
   if (schema.typed !== true) return customJson(context, schema);
   const leaf = leafJson(context.form, schema);
@@ -101,9 +149,6 @@ export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
   if (schema.format !== undefined) json['format'] = schema.format;
   if (schema.default !== undefined && context.form === 'v3') json['default'] = schema.default;
   if (schema.validation?.enum !== undefined) json['enum'] = [...schema.validation.enum];
-  if (schema.properties !== undefined && schema.properties.size > 0) {
-    json['properties'] = typedProperties(context, schema.properties);
-  }
   if (schema.required !== undefined) json['required'] = [...schema.required];
   if (items !== undefined) json['items'] = elementJson(context, items);
   if (additionalProperties !== undefined) {
@@ -136,16 +181,27 @@ function leafJson(form: OpenApiForm, schema: Schema): JsonObject | undefined {
 function typedProperties(
   context: SchemaContext,
   properties: ReadonlyMap<string, Property>,
-): JsonObject {
-  const written: JsonObject = {};
+): string {
+  let text = '';
   for (const [name, property] of properties) {
     const schema = resolved(property.schema);
-    const json = schemaJson(context, schema);
     const isLeftOut = property.omitEmpty === true && !isStruct(schema);
     const mayLack = isLeftOut || property.pointer === true;
-    written[name] = mayLack ? json : withDefault(context, json, zeroOf(schema));
+    const value = mayLack ? schemaText(context, schema) : givenText(context, schema);
+    text += `${text === '' ? '{' : ','}"${name}":${value}`;
   }
-  return written;
+  return `${text}}`;
+}
+
+/** The text of a field that Go always writes. */
+function givenText(context: SchemaContext, schema: Schema): string {
+  const { always } = context.texts;
+  let text = always.get(schema);
+  if (text === undefined) {
+    text = jsonText(withDefault(context, schemaJson(context, schema), zeroOf(schema)));
+    always.set(schema, text);
+  }
+  return text;
 }
 
 function elementJson(context: SchemaContext, schema: Schema): JsonObject {

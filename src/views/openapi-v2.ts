@@ -27,7 +27,7 @@ export function openApiV2(source: OpenApiSource): string {
 }
 
 const operations: OperationForm = {
-  ownMembers({ body, produces, query }, schema) {
+  ownMembers({ body, produces, query, takes = ['*/*'] }, schema) {
     const parameters = query.length === 0 ? '' : queryParametersText('v2', query).slice(1, -1);
     const sent =
       body === undefined
@@ -40,7 +40,7 @@ const operations: OperationForm = {
           });
     const all = [sent, parameters].filter((text) => text !== '');
     return {
-      consumes: jsonText(body?.types ?? ['*/*']),
+      consumes: jsonText(body?.types ?? takes),
       produces: jsonText(produces),
       schemes: '["https"]',
       parameters: all.length === 0 ? undefined : `[${all.join()}]`,

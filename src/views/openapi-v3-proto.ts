@@ -42,6 +42,8 @@ export const openApiV3Shapes: MessageShapes = {
       put: [5, 'Operation'],
       post: [6, 'Operation'],
       delete: [7, 'Operation'],
+      options: [8, 'Operation'],
+      head: [9, 'Operation'],
       patch: [10, 'Operation'],
       parameters: [13, 'ParameterOrReference*'],
     },

@@ -27,11 +27,13 @@ export function tableRow(
     readonly include: IncludeObject;
     readonly metaVersion: string;
     readonly nowMs: number;
+    readonly conditions?: readonly JsonObject[];
   },
 ): JsonObject {
-  const { columns, include, metaVersion, nowMs } = options;
+  const { columns, include, metaVersion, nowMs, conditions = [] } = options;
   return {
     cells: tableCells(object, columns, nowMs),
+    ...(conditions.length === 0 ? {} : { conditions: [...conditions] }),
     object: carried(object, include, metaVersion),
   };
 }

@@ -14,6 +14,8 @@ export interface EntryIndex {
   readonly ownerUids: readonly string[];
   /** `metadata.deletionTimestamp` is set. */
   readonly deleting?: boolean;
+  /** The object's version, where it is not that which the kind's objects are stored in now. */
+  readonly apiVersion?: string;
 }
 
 /**

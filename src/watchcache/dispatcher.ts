@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
-import { internalError } from '../meta/status.ts';
+import { internalError, StatusError } from '../meta/status.ts';
 import type { Revision } from '../storage/contract.ts';
 import { Audience, type Circle } from './audience.ts';
 import type { WatchEnd, WatchSpec } from './contract.ts';
@@ -340,8 +340,9 @@ export class Dispatcher {
   }
 
   #fail(watcher: Watcher, error: unknown): void {
-    this.#options.logger.error('a watch failed', { error: String(error) });
-    const status = internalError('the watch could not be continued', error);
+    const known = error instanceof StatusError;
+    if (!known) this.#options.logger.error('a watch failed', { error: String(error) });
+    const status = known ? error : internalError('the watch could not be continued', error);
     this.end(watcher, { type: 'error', error: status });
   }
 }

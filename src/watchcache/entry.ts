@@ -68,6 +68,13 @@ export function replaceRevision(json: Buffer, revision: Revision): Buffer {
   return withVersion(json, { before, after }, revision);
 }
 
+/** What was stored, of JSON that `spliceRevision` put the version into. */
+export function withoutRevision(json: Buffer): Buffer {
+  const before = versionOffset(json);
+  const after = json.indexOf(quote, before + versionStart.length) + 2;
+  return Buffer.concat([json.subarray(0, before), json.subarray(after)]);
+}
+
 /** An entry as the cache holds it, made from the stored bytes. `key` has no storage prefix. */
 export function makeEntry(options: {
   readonly key: string;

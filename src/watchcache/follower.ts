@@ -5,6 +5,7 @@ import {
   orderedMapSet,
   orderedMapValues,
 } from '../base/ordered-map.ts';
+import { StatusError } from '../meta/status.ts';
 import {
   type Revision,
   StoreError,
@@ -31,6 +32,8 @@ export interface FollowerOptions extends LoaderOptions {
   readonly onLoaded: (window: ChangeWindow) => void;
   /** There is no window yet, and the store did not give one; it is asked again. */
   readonly onFailed: (error: unknown) => void;
+  /** Values cannot be had in the form they are wanted in: this is the end of following them. */
+  readonly onUnusable: (error: StatusError) => void;
   /** The present window is about to be replaced, since history was lost. */
   readonly onLost: () => void;
   /** Called for each change in order, after it is in the window. */
@@ -140,6 +143,11 @@ export class Follower {
     const { logger, prefix, clock, retryMs } = this.#options;
     const code = error instanceof StoreError ? error.code : 'other';
     if (code === 'closed') return;
+    const cause = error instanceof StoreError ? error.cause : undefined;
+    if (cause instanceof StatusError) {
+      this.#options.onUnusable(cause);
+      return;
+    }
     logger.warn('following the store was interrupted', { prefix, error: String(error) });
     const fromStart = code === 'compacted' || !this.#isLoaded;
     if (!this.#isLoaded) this.#options.onFailed(error);
@@ -209,9 +217,9 @@ export class Follower {
       if (this.#unreadable.size > 0) {
         this.#unreadable.delete(event.key.slice(this.#options.prefix.length));
       }
-      const change = changeOf(this.#noting, event, window.current);
+      const change = changeOf(this.#noting, event, { snapshot: window.current, at });
       this.#applied = event.revision;
-      if (change !== undefined) this.#options.onChange(window.append({ ...change, at }));
+      if (change !== undefined) this.#options.onChange(window.append(change));
     }
     this.freshness.check();
   }
@@ -259,9 +267,9 @@ function replay(
   let { snapshot } = history;
   const changes = [];
   for (const event of history.events) {
-    const change = changeOf(options, event, snapshot);
+    const change = changeOf(options, event, { snapshot, at: history.at });
     if (change === undefined) continue;
-    changes.push({ ...change, at: history.at });
+    changes.push(change);
     snapshot =
       change.current === undefined
         ? orderedMapDelete(snapshot, change.key)

@@ -82,9 +82,9 @@ export function decodeEntry(
     readonly hint?: unknown;
     readonly unreadable?: string | undefined;
   },
+  key = keyBelow(options, record.key),
 ): Entry | undefined {
   const { value, createRevision, revision, hint, unreadable } = record;
-  const key = record.key.slice(options.prefix.length);
   if (unreadable !== undefined) {
     const problem = `data from the storage is not transformable revision=0: ${unreadable}`;
     return lose(options, { key, storeKey: record.key, problem });
@@ -103,6 +103,12 @@ export function decodeEntry(
   }
 }
 
+/** A text of its own: a slice keeps the whole alive, and is compared slowly. */
+function keyBelow({ prefix }: LoaderOptions, storeKey: string): string {
+  const first = prefix.length + 1;
+  return [storeKey.slice(prefix.length, first), storeKey.slice(first)].join('');
+}
+
 function lose(options: LoaderOptions, found: UnreadableRecord): undefined {
   const { storeKey, problem } = found;
   options.logger.error('a stored object cannot be read', { key: storeKey, error: problem });
@@ -112,17 +118,19 @@ function lose(options: LoaderOptions, found: UnreadableRecord): undefined {
 /**
  * A write as the window takes it, or undefined when it changes nothing that can be seen. An object
  * that cannot be read any more is not gone: what is known of it stays, for those who follow it.
+ * @param on.at when it came, in monotonic milliseconds
  */
 export function changeOf(
   options: LoaderOptions,
   event: StoreEvent,
-  snapshot: OrderedMap<Entry>,
-): (EntryChange & { readonly key: string }) | undefined {
-  const key = event.key.slice(options.prefix.length);
+  on: { readonly snapshot: OrderedMap<Entry>; readonly at: number },
+): (EntryChange & { readonly key: string; readonly at: number }) | undefined {
+  const { snapshot, at } = on;
+  const key = keyBelow(options, event.key);
   const previous = orderedMapGet(snapshot, key);
-  const current = event.type === 'put' ? decodeEntry(options, event) : undefined;
+  const current = event.type === 'put' ? decodeEntry(options, event, key) : undefined;
   if (current === undefined && (previous === undefined || event.type === 'put')) return undefined;
-  return { key, previous, current, revision: event.revision };
+  return { key, at, previous, current, revision: event.revision };
 }
 
 /** All events of the resource after one revision, up to and including another one. */

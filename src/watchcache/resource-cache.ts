@@ -19,6 +19,7 @@ import type {
   ListRequest,
   ListResult,
   ResourceCache,
+  WatchEnd,
   WatchHandle,
   WatchSpec,
 } from './contract.ts';
@@ -62,6 +63,8 @@ export interface ResourceCacheOptions {
   /** Runs a task after the events at hand; `setImmediate`. */
   readonly defer?: (task: () => void) => void;
   readonly random?: () => number;
+  /** Called when values cannot be had in the form they are wanted in: the cache has ended itself. */
+  readonly onGivenUp?: () => void;
 }
 
 /** How long a read waits for a version the cache has not reached, as upstream (LIST-7). */
@@ -104,6 +107,7 @@ class StoreBackedCache implements ResourceCache {
       onLoaded: (window) => this.#loaded(window),
       onLost: () => this.#lost(),
       onFailed: (error) => this.#failed(error),
+      onUnusable: (error) => this.#giveUp(error),
       onChange: (change) => {
         this.#dispatcher?.added(change);
         this.#tell(change);
@@ -172,11 +176,21 @@ class StoreBackedCache implements ResourceCache {
   }
 
   close(): void {
+    this.#end(shuttingDown(), { type: 'shutdown' });
+  }
+
+  #end(error: StatusError, reason: WatchEnd): void {
     this.#closed = true;
-    this.#ready.reject(shuttingDown());
+    this.#ready.reject(error);
     this.#follower.close();
-    this.#dispatcher?.endAll({ type: 'shutdown' });
+    this.#dispatcher?.endAll(reason);
     this.#listeners.clear();
+  }
+
+  /** Who waits is told why, and whoever comes next is not to come here. */
+  #giveUp(error: StatusError): void {
+    this.#options.onGivenUp?.();
+    this.#end(error, { type: 'error', error });
   }
 
   /** A list without what cannot be read would say that it is not there. */
@@ -320,9 +334,10 @@ class StoreBackedCache implements ResourceCache {
       if (state === undefined) dispatcher.end(watcher, { type: 'shutdown' });
       else dispatcher.begin(watcher, state);
     } catch (error) {
-      const known = error instanceof StatusError;
+      const cause = error instanceof StoreError ? error.cause : error;
+      const known = cause instanceof StatusError;
       if (!known) this.#options.logger.error('a watch cannot start', { error: String(error) });
-      const status = known ? error : internalError('the watch cannot be started', error);
+      const status = known ? cause : internalError('the watch cannot be started', error);
       dispatcher.end(watcher, { type: 'error', error: status });
     }
   }

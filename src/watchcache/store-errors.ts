@@ -1,24 +1,20 @@
-import { StatusError, serviceUnavailable } from '../meta/status.ts';
+import { StatusError, serviceUnavailable, timedOut } from '../meta/status.ts';
 import type { GroupResource } from '../meta/types.ts';
 import type { StoreError } from '../storage/contract.ts';
 import type { UnreadableRecord } from './loader.ts';
 
 /**
  * The answer to a request whose store does not serve, whether it read or wrote. What a service
- * behind the store says is passed on as upstream does: 500, in the service's own words.
+ * behind the store says is passed on as upstream does: 500, in the service's own words; so is what
+ * kept a value from getting the form that was asked for.
  */
 export function unservedBy(error: StoreError): StatusError {
+  if (error.cause instanceof StatusError) return error.cause;
   switch (error.code) {
     case 'refused':
       return new StatusError({ code: 500, reason: '', message: error.message, cause: error });
     case 'timed-out':
-      return new StatusError({
-        code: 504,
-        reason: 'Timeout',
-        message:
-          'Timeout: request did not complete within requested timeout - context deadline exceeded',
-        cause: error,
-      });
+      return timedOut('write', error);
     default:
       return serviceUnavailable('the store is unavailable');
   }

@@ -146,7 +146,9 @@ export class ChangeWindow {
   /** Adds a change; its revision is higher than all before. Forgets what is beyond the limits. */
   append(change: EntryChange & { readonly key: string; readonly at: number }): WindowChange {
     const { key, at, previous, current, revision } = change;
-    const kept: WindowChange = {
+    this.#current = applied(this.#current, change);
+    const withCheckpoint = this.end % checkpointEvery === 0;
+    const added: WindowChange = {
       key,
       position: this.end,
       at,
@@ -154,13 +156,10 @@ export class ChangeWindow {
       current,
       revision,
       bytesBefore: this.#bytes,
-      checkpoint: undefined,
+      checkpoint: withCheckpoint ? this.#current : undefined,
       leaving: undefined,
       frames: undefined,
     };
-    this.#current = applied(this.#current, kept);
-    const withCheckpoint = this.end % checkpointEvery === 0;
-    const added = withCheckpoint ? { ...kept, checkpoint: this.#current } : kept;
     this.#changes.push(added);
     this.#bytes += (current ?? previous)?.json.length ?? 0;
     this.#cool(this.end - 1 - hotChanges);

@@ -1,6 +1,6 @@
 import type { ExpressionUse } from '../../engines/cel/check-expression.ts';
 import type { Program } from '../../engines/cel/evaluator.ts';
-import type { Value } from '../../engines/cel/values.ts';
+import { isMapValue, type MapValue, type Value } from '../../engines/cel/values.ts';
 import type { NamedExpression } from '../webhooks/hooks.ts';
 import { Budget, OutOfBudget, programOf, runExpression } from './run.ts';
 
@@ -25,6 +25,21 @@ export function compileConditions(
   }));
 }
 
+/** Conditions see no namespace, and as the request's resource the one that was asked for. */
+function asConditionsSee(given: ReadonlyMap<string, Value>): ReadonlyMap<string, Value> {
+  const request = given.get('request');
+  const seen = new Map(given).set('namespaceObject', null);
+  if (request === undefined || !isMapValue(request)) return seen;
+  const asAsked: MapValue = {
+    isMap: true,
+    objectType: request.objectType,
+    size: request.size,
+    get: (key) => request.get(key === 'resource' ? 'requestResource' : key),
+    keys: () => request.keys(),
+  };
+  return seen.set('request', asAsked);
+}
+
 /** What conditions come to: `failures` when some failed and none was false. */
 export type ConditionsResult =
   | { readonly matches: boolean; readonly failures?: never; readonly failed: number }
@@ -39,12 +54,13 @@ export async function askConditions(
   variables: ReadonlyMap<string, Value>,
   own?: { takeCost(): number },
 ): Promise<ConditionsResult> {
+  const seen = asConditionsSee(variables);
   const spending = { budget: new Budget(costMax), own };
   const results: (boolean | string)[] = [];
   try {
     // All are run before any is looked at, as upstream: their costs add up.
     for (const condition of conditions) {
-      results.push(await ask(condition, variables, spending));
+      results.push(await ask(condition, seen, spending));
     }
   } catch (error) {
     if (!(error instanceof OutOfBudget)) throw error;

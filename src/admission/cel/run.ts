@@ -10,7 +10,6 @@ import {
 } from '../../engines/cel/library/authorizer.ts';
 import { requestResourceName } from '../../engines/cel/request-types.ts';
 import { CelError, EvaluationPaused, type Value } from '../../engines/cel/values.ts';
-import type { Schema } from '../../engines/schema/schema.ts';
 import { parseFieldSelector, parseLabelSelector } from '../../meta/selectors.ts';
 import type { ApiObject, UserInfo } from '../../meta/types.ts';
 import type { RequestFacts } from '../matching/facts.ts';
@@ -31,24 +30,6 @@ export interface ExpressionInputs {
 /** What one evaluation may cost. */
 export const callCostMax = 1_000_000;
 
-const times: Schema = { type: 'string', format: 'date-time' };
-const namespaceSchema: Schema = {
-  type: 'object',
-  preserveUnknownFields: true,
-  properties: new Map(
-    Object.entries({
-      metadata: {
-        type: 'object',
-        preserveUnknownFields: true,
-        properties: new Map([
-          ['creationTimestamp', { schema: times }],
-          ['deletionTimestamp', { schema: times }],
-        ]),
-      } as Schema,
-    }).map(([name, schema]) => [name, { schema }]),
-  ),
-};
-
 /** The variables of expressions about a request; the policy's own are not among them. */
 export function requestVariables(
   inputs: ExpressionInputs,
@@ -59,15 +40,12 @@ export function requestVariables(
   const ask = askerFor(inputs.user, tools);
   const { resource, subresource, namespace, name } = inputs.facts;
   const at = { group: resource.group, resource: resource.resource, subresource, namespace, name };
-  const { namespaceObject } = inputs;
   return new Map<string, Value>([
     ['object', plain(inputs.object)],
     ['oldObject', plain(inputs.old)],
     ['request', plain(inputs.request)],
-    [
-      'namespaceObject',
-      namespaceObject === undefined ? null : jsonToValue(namespaceObject, namespaceSchema),
-    ],
+    // Its times are declared as such, and are the texts they are in objects all the same.
+    ['namespaceObject', plain(inputs.namespaceObject)],
     ['params', plain(inputs.params)],
     ['authorizer', authorizerValue(ask)],
     [requestResourceName, resourceCheckValue(ask, at)],
@@ -97,8 +75,9 @@ function askerFor(user: UserInfo, tools: Pick<AdmissionTools, 'authorize'>): Ask
 
 function serviceAccountUser(name: string): UserInfo {
   const namespace = name.split(':')[2] ?? '';
+  // It did not log in: nothing of what all who did may do is its own.
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`];
-  return { name, uid: '', groups: [...groups, 'system:authenticated'], extra: {} };
+  return { name, uid: '', groups, extra: {} };
 }
 
 /** A selector that cannot be read narrows nothing down, so it allows no more than none. */

@@ -1,7 +1,9 @@
 import { cloneJson } from '../../base/json.ts';
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../../catalogue/resource-def.ts';
 import { internalError } from '../../meta/status.ts';
 import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
+import { ConversionFailure } from '../../registry/conversion/failure.ts';
 import { fromStorage, toStorage } from '../../registry/object-codec.ts';
 
 /** How a resource is served in one version. */
@@ -13,20 +15,30 @@ export interface Served {
 /**
  * The object as a resource serves it, as a new object. It may be given in any of its versions, the
  * stored one included; what is of another kind (a Scale, an Eviction) has no other versions here.
+ * Where a webhook has to convert it, its failure is an internal error, as upstream.
  */
 export function convertTo(
   object: ApiObject,
   wanted: Served,
   snapshot: CatalogueSnapshot,
-): ApiObject {
+): MaybePromise<ApiObject> {
   const { def, version } = wanted;
   const copy = cloneJson(object);
-  if (copy.apiVersion === apiVersionOf({ group: def.group, version: version.version })) return copy;
+  const apiVersion = apiVersionOf({ group: def.group, version: version.version });
+  if (copy.apiVersion === apiVersion) return copy;
   const { storage } = def;
   if (copy.kind !== def.kind && copy.kind !== storage.kind) return copy;
+  const converter = def.custom?.converter;
+  if (converter !== undefined) {
+    return converter.convert([copy], apiVersion).then(([made]) => made as ApiObject, asInternal);
+  }
   if (copy.apiVersion === storage.apiVersion) return fromStorage(def, version, copy);
   const from = servedAs(copy, def, snapshot);
   return fromStorage(def, version, toStorage(from.def, from.version, copy));
+}
+
+function asInternal(error: unknown): never {
+  throw error instanceof ConversionFailure ? internalError(error.message, error) : error;
 }
 
 function servedAs(object: ApiObject, like: ResourceDef, snapshot: CatalogueSnapshot): Served {

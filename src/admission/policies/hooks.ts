@@ -1,3 +1,4 @@
+import type { Dialect } from '../../dialect.ts';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { isExempt } from '../matching/facts.ts';
 import type { AdmissionTools } from '../tools.ts';
@@ -46,12 +47,34 @@ export function judgingByPolicies(
     await (await judge)(call, current);
   };
   return (call) => {
-    if (isExempt(call, tools.dialect)) return undefined;
+    if (isExempt(call, tools.dialect) || isReview(call, tools.dialect)) return undefined;
     source ??= followedSource(tools, sort);
     const isReady = source.policies.isReady && source.bindings.isReady;
     if (isReady && hooks(source).length === 0) return undefined;
     return run(call, source);
   };
+}
+
+/** Questions who somebody is and what they may do, without which nothing works; by stems of groups. */
+const reviews: ReadonlyMap<string, readonly string[]> = new Map([
+  ['authentication', ['selfsubjectreviews', 'tokenreviews']],
+  [
+    'authorization',
+    [
+      'localsubjectaccessreviews',
+      'selfsubjectaccessreviews',
+      'selfsubjectrulesreviews',
+      'subjectaccessreviews',
+    ],
+  ],
+]);
+
+/** Whether a call only asks something that no policy may refuse. */
+function isReview({ target: { def } }: AdmissionCall, dialect: Dialect): boolean {
+  if (!def.resource.endsWith('reviews')) return false;
+  return [...reviews].some(
+    ([stem, resources]) => def.group === dialect.group(stem) && resources.includes(def.resource),
+  );
 }
 
 /** Joins policies with their bindings, anew only when either have changed. */

@@ -115,13 +115,13 @@ async function changeWith(
       run.checks(policy.name, binding.name, error, tools.clock.monotonic() - startMs);
     try {
       const given = await variablesFor(invocation, param, run);
-      const object = convertTo(call.object, form, tools.snapshot());
+      const object = await convertTo(call.object, form, tools.snapshot());
       const kind = kindFor(form.def, form.version, facts.subresource);
       const at = { compiled: mutations, given, object, served: form, kind };
       const result = await mutated(mutation, at);
       told('no_error');
       if (jsonEqual(result, object)) continue;
-      replaceContent(call.object, convertTo(result, call.target, tools.snapshot()));
+      replaceContent(call.object, await convertTo(result, call.target, tools.snapshot()));
       changed = true;
     } catch (error) {
       told('invalid_error');

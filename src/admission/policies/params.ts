@@ -1,6 +1,7 @@
 import { type ApiObject, apiVersionOf, parseApiVersion } from '../../meta/types.ts';
+import { entriesIn, viewOf } from '../../registry/conversion/views.ts';
 import { objectIn, objectKey } from '../../registry/object-codec.ts';
-import type { Entry } from '../../watchcache/contract.ts';
+import type { Entry, EntryIndex } from '../../watchcache/contract.ts';
 import { showKind } from '../matching/facts.ts';
 import type { Served } from '../matching/versioned.ts';
 import type { AdmissionTools } from '../tools.ts';
@@ -37,6 +38,9 @@ export async function paramsOf(
   const namespace = namespaceOf(served, paramRef.namespace, at.namespace);
   const { name, selector, onNone } = paramRef;
   const cache = at.tools.caches.of(served.def);
+  const isConverted = served.def.custom?.converter !== undefined;
+  const isChosen = (labels: EntryIndex['labels']) =>
+    selector === undefined || selector.matches(labels);
   let found: readonly Entry[];
   if (name !== '') {
     const entry = await cache.get(objectKey(namespace, name), undefined);
@@ -48,16 +52,20 @@ export async function paramsOf(
       resourceVersionMatch: undefined,
       limit: undefined,
       continueToken: undefined,
-      filter: ({ labels }) => selector === undefined || selector.matches(labels),
+      // What a webhook converts may have other labels then.
+      filter: isConverted ? undefined : ({ labels }) => isChosen(labels),
     });
-    found = [...list.entries()];
+    const shown = await entriesIn(served.def, served.version, [...list.entries()]);
+    found = isConverted ? shown.filter(({ index }) => isChosen(index.labels)) : shown;
   }
   if (found.length === 0 && onNone === 'Deny') {
     throw new ConfigurationError(
       'no params found for policy binding with `Deny` parameterNotFoundAction',
     );
   }
-  return found.map((entry) => objectIn(served.def, served.version, entry));
+  const shown = await entriesIn(served.def, served.version, found);
+  const view = viewOf(served.def, served.version);
+  return shown.map((entry) => objectIn(view, served.version, entry));
 }
 
 function namespaceOf({ def }: Served, named: string, own: string): string {

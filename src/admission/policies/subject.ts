@@ -27,12 +27,12 @@ export class PolicySubject {
     const request = requestFields({ call, facts, resource, kind }, tools.dialect);
     this.#namespace ??= this.#readNamespace();
     const namespaceObject = await this.#namespace;
-    const { object, old } = this.#in(form);
+    const { object, old } = await this.#in(form);
     const { user } = call.context;
     return requestVariables({ object, old, request, namespaceObject, params, user, facts }, tools);
   }
 
-  #in(form: Served): { object: ApiObject | undefined; old: ApiObject | undefined } {
+  async #in(form: Served): Promise<{ object: ApiObject | undefined; old: ApiObject | undefined }> {
     const { call, tools } = this.#judging;
     const key = `${form.def.group}/${form.version.version}/${form.def.resource}`;
     const known = this.#converted.get(key);
@@ -40,7 +40,7 @@ export class PolicySubject {
     const snapshot = tools.snapshot();
     const convert = (object: ApiObject | undefined) =>
       object === undefined ? undefined : convertTo(object, form, snapshot);
-    const [object, old] = [convert(call.object), convert(call.old)];
+    const [object, old] = await Promise.all([convert(call.object), convert(call.old)]);
     this.#converted.set(key, {
       ...(object === undefined ? {} : { object }),
       ...(old === undefined ? {} : { old }),

@@ -5,7 +5,12 @@ import type { StatusReason } from '../../meta/status.ts';
 import { askConditions, type CompiledCondition, compileConditions } from '../cel/conditions.ts';
 import { Budget, OutOfBudget, programOf, runExpression } from '../cel/run.ts';
 import { type PolicyBasis, specObjects } from './definition.ts';
-import { LazyVariables, type VariablePrograms, variablePrograms } from './variables.ts';
+import {
+  LazyVariables,
+  type VariablePrograms,
+  variablePrograms,
+  withoutAuthorizer,
+} from './variables.ts';
 
 type Runnable = Program | { readonly problem: string };
 
@@ -222,7 +227,10 @@ async function messagesOf(
 ): Promise<readonly (string | undefined)[] | OutOfBudget> {
   const { validations } = evaluation.compiled;
   if (validations.every(({ messageProgram }) => messageProgram === undefined)) return [];
-  const { variables, own } = scopeOf(evaluation);
+  const { variables, own } = scopeOf({
+    compiled: evaluation.compiled,
+    given: withoutAuthorizer(evaluation.given),
+  });
   const messages: (string | undefined)[] = [];
   try {
     for (const { messageProgram: program } of validations) {
@@ -254,7 +262,7 @@ async function annotateAll(
   const annotations: { key: string; value: string }[] = [];
   const failed: Decision[] = [];
   if (compiled.annotations.length === 0) return { annotations, failed };
-  const { variables, own } = scopeOf(evaluation);
+  const { variables, own } = scopeOf({ compiled, given: withoutAuthorizer(evaluation.given) });
   const spending = { budget: new Budget(costMax), own };
   const fail = (message: string, durationMs: number) => {
     if (compiled.policy.failurePolicy === 'Ignore') return;

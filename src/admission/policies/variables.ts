@@ -1,4 +1,5 @@
 import type { Program } from '../../engines/cel/evaluator.ts';
+import { requestResourceName } from '../../engines/cel/request-types.ts';
 import { CelError, type MapValue, type Value } from '../../engines/cel/values.ts';
 import { callCostMax, programOf } from '../cel/run.ts';
 import type { NamedExpression } from '../webhooks/hooks.ts';
@@ -24,6 +25,16 @@ export function variablePrograms({ names, variables }: ExpressionScope): Variabl
       }),
     ]),
   );
+}
+
+/**
+ * Messages and annotations are worked out without the authorizer, also where a variable they use asks
+ * it: what asks then fails.
+ */
+export function withoutAuthorizer(given: ReadonlyMap<string, Value>): ReadonlyMap<string, Value> {
+  const left = new Map(given);
+  for (const name of ['authorizer', requestResourceName]) left.delete(name);
+  return left;
 }
 
 /** `variables` of one evaluation: each is worked out when it is first asked for, and kept. */

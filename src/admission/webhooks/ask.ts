@@ -113,15 +113,6 @@ export function measured(
   };
 }
 
-/** 504 for a request whose time is up, or whose client has left. */
-export function outOfTime(): StatusError {
-  return new StatusError({
-    code: 504,
-    reason: 'Timeout',
-    message: 'Timeout: request did not complete within requested timeout',
-  });
-}
-
 /** What was not foreseen, as the client is told of it. */
 export function unforeseen(error: unknown): StatusError {
   return error instanceof StatusError ? error : internalError(textOf(error), error);

@@ -79,10 +79,11 @@ export function conditionsOf(list: JsonValue | undefined): readonly NamedExpress
   }));
 }
 
-function addressOf(config: JsonValue | undefined): WebhookAddress {
+/** Where a `clientConfig` leads to; a bundle of nothing but white space is none. */
+export function addressOf(config: JsonValue | undefined): WebhookAddress {
   const given = isObject(config) ? config : {};
-  const bundle = text(given['caBundle']);
-  const caPem = bundle === '' ? undefined : Buffer.from(bundle, 'base64').toString('utf8');
+  const bundle = Buffer.from(text(given['caBundle']), 'base64').toString('utf8');
+  const caPem = bundle.trim() === '' ? undefined : bundle;
   const service = given['service'];
   if (!isObject(service)) return { url: text(given['url']), caPem };
   const port = service['port'];

@@ -1,12 +1,13 @@
 import { type JsonObject, jsonEqual } from '../../base/json.ts';
 import { encodeJson } from '../../codec/json.ts';
 import { decodeManaged } from '../../engines/apply/managed-fields.ts';
+import { timedOut } from '../../meta/status.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import type { AdmissionCall } from '../../registry/contract.ts';
 import { convertTo } from '../matching/versioned.ts';
 import { Reinvocable } from '../reinvocation.ts';
 import type { AdmissionTools } from '../tools.ts';
-import { type Asking, askHook, measured, outOfTime, unforeseen } from './ask.ts';
+import { type Asking, askHook, measured, unforeseen } from './ask.ts';
 import { failureError, HookFailure } from './denial.ts';
 import type { Dispatch, Hook } from './hooks.ts';
 import { type HookMetrics, hookMetrics } from './metrics.ts';
@@ -64,7 +65,7 @@ async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
   if (!(failure instanceof HookFailure)) throw unforeseen(failure);
   if (!isIgnored) throw failureError(failure);
   failOpen(failure, run, { hook, index });
-  if (call.context.expired()) throw outOfTime();
+  if (call.context.expired()) throw timedOut('write');
   return false;
 }
 
@@ -81,7 +82,8 @@ async function change(invocation: Invocation, run: Run, index: number): Promise<
   const isOwn =
     invocation.served.version === target.version && invocation.served.def === target.def;
   const snapshot = tools.snapshot();
-  replaceContent(call.object, isOwn ? patched.object : convertTo(patched.object, target, snapshot));
+  const content = isOwn ? patched.object : convertTo(patched.object, target, snapshot);
+  replaceContent(call.object, content instanceof Promise ? await content : content);
   return true;
 }
 

@@ -24,6 +24,8 @@ export interface WebhookPort {
     readonly address: WebhookAddress;
     readonly body: string;
     readonly timeoutMs: number;
+    /** Longer answers are refused; 8 MiB when absent. */
+    readonly answerBytesMax?: number;
     /** Ends the call early. */
     readonly signal: AbortSignal | undefined;
   }): Promise<Buffer>;

@@ -1,3 +1,4 @@
+import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { Dialect } from '../../dialect.ts';
 import { forbidden, internalError, StatusError } from '../../meta/status.ts';
 import type { AdmissionCall } from '../../registry/contract.ts';
@@ -38,7 +39,9 @@ export async function invocationOf(hook: Hook, at: Selecting): Promise<Invocatio
   if (served === undefined || !selectsObject(hook.objectSelector, call)) return undefined;
   const { objects } = tools;
   if (!(await selectsNamespace(hook.namespaceSelector, { call, facts, objects }))) return undefined;
-  const invocation = { hook, asked: askedOf(call, { facts, served, tools }), served };
+  const converted = askedOf(call, { facts, served, tools });
+  const asked = converted instanceof Promise ? await converted : converted;
+  const invocation = { hook, asked, served };
   if (hook.conditions.length === 0) return invocation;
   return (await meetsConditions(invocation, at)) ? invocation : undefined;
 }
@@ -46,21 +49,24 @@ export async function invocationOf(hook: Hook, at: Selecting): Promise<Invocatio
 function askedOf(
   call: AdmissionCall,
   at: { facts: RequestFacts; served: Served; tools: AdmissionTools },
-): Asked {
+): MaybePromise<Asked> {
   const { facts, served, tools } = at;
   const { def, version } = served;
   const snapshot = tools.snapshot();
   const convert = (object: AdmissionCall['object']) =>
     object === undefined ? undefined : convertTo(object, served, snapshot);
+  const asked = (object: Asked['object'], old: Asked['old']): Asked => ({
+    call,
+    facts,
+    resource: { group: def.group, version: version.version, resource: def.resource },
+    kind: kindFor(def, version, facts.subresource),
+    object,
+    old,
+  });
   try {
-    return {
-      call,
-      facts,
-      resource: { group: def.group, version: version.version, resource: def.resource },
-      kind: kindFor(def, version, facts.subresource),
-      object: convert(call.object),
-      old: convert(call.old),
-    };
+    const [object, old] = [convert(call.object), convert(call.old)];
+    if (!(object instanceof Promise) && !(old instanceof Promise)) return asked(object, old);
+    return Promise.all([object, old]).then((both) => asked(...both));
   } catch (error) {
     if (error instanceof StatusError) throw error;
     throw internalError(error instanceof Error ? error.message : String(error), error);

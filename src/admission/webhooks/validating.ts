@@ -1,5 +1,6 @@
+import { timedOut } from '../../meta/status.ts';
 import type { AdmissionTools } from '../tools.ts';
-import { askHook, measured, outOfTime, unforeseen } from './ask.ts';
+import { askHook, measured, unforeseen } from './ask.ts';
 import { failureError, HookFailure } from './denial.ts';
 import type { Dispatch } from './hooks.ts';
 import { type HookMetrics, hookMetrics } from './metrics.ts';
@@ -15,7 +16,7 @@ export function validatingDispatch(tools: AdmissionTools): Dispatch {
       if (invocation !== undefined) invocations.push(invocation);
     }
     if (invocations.length === 0) return;
-    if (call.context.expired()) throw outOfTime();
+    if (call.context.expired()) throw timedOut('write');
     const outcomes = await Promise.all(
       invocations.map((invocation, index) => askOne(invocation, { tools, metrics, index })),
     );

@@ -1,4 +1,4 @@
-import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { type FieldError, goQuoted, invalid } from '../../meta/field-error.ts';
 
 interface UrlParts {
   readonly scheme: string;
@@ -23,7 +23,7 @@ export function urlErrors(field: string, text: string): readonly FieldError[] {
 function parseUrl(text: string): UrlParts | string {
   const hash = text.indexOf('#');
   const [place, fragment] = hash < 0 ? [text, ''] : [text.slice(0, hash), text.slice(hash + 1)];
-  const wrong = (why: string) => `parse ${JSON.stringify(place)}: ${why}`;
+  const wrong = (why: string) => `parse ${goQuoted(place)}: ${why}`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: Go refuses them
   if (/[\u0000-\u001f\u007f]/.test(place)) {
     return wrong('net/url: invalid control character in URL');
@@ -56,13 +56,13 @@ function authorityProblem(authority: string): string | undefined {
   if (host.startsWith('[') && closing < 0) return "missing ']' in host";
   const colon = host.indexOf(':', closing + 1);
   const port = colon < 0 ? '' : host.slice(colon);
-  if (!/^(:\d*)?$/.test(port)) return `invalid port ${JSON.stringify(port)} after host`;
+  if (!/^(:\d*)?$/.test(port)) return `invalid port ${goQuoted(port)} after host`;
   const odd = /[\s"\\^`{|}]/.exec(host)?.[0];
-  if (odd !== undefined) return `invalid character ${JSON.stringify(odd)} in host name`;
+  if (odd !== undefined) return `invalid character ${goQuoted(odd)} in host name`;
   return escapeProblem(host);
 }
 
 function escapeProblem(text: string): string | undefined {
   const wrong = /%(?![0-9A-Fa-f]{2}).{0,2}/su.exec(text)?.[0];
-  return wrong === undefined ? undefined : `invalid URL escape ${JSON.stringify(wrong)}`;
+  return wrong === undefined ? undefined : `invalid URL escape ${goQuoted(wrong)}`;
 }

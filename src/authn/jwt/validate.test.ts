@@ -131,12 +131,12 @@ const urls: readonly (readonly [string, readonly string[]])[] = [
   ['https://[::1', ['parse "https://[::1": missing \']\' in host']],
   [
     'https://issuer\u0001',
-    ['parse "https://issuer\\u0001": net/url: invalid control character in URL'],
+    ['parse "https://issuer\\x01": net/url: invalid control character in URL'],
   ],
 ];
 
 test.each(urls)('AUTHN-8: the issuer %j', async (url, expected) => {
-  const shown = JSON.stringify(url);
+  const shown = JSON.stringify(url).replace('\\u0001', '\\x01');
   expect(await single({ issuer: { url } })).toEqual(
     expected.map((one) =>
       one.startsWith('issuer.') ? one : `issuer.url: Invalid value: ${shown}: ${one}`,

@@ -2,12 +2,14 @@ import { isUtf8 } from 'node:buffer';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type JsonObject, setMember } from '../../base/json.ts';
+import { encodeJson } from '../../codec/json.ts';
 import type { Command } from '../command.ts';
 import { createFlags, createObject, metadataIn, onlyName } from '../create-object.ts';
 import { ContextError } from '../errors.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
-import { loadManifests, manifestFlags } from '../manifests.ts';
+import { eachManifest, manifestFlags } from '../manifests.ts';
+import { objectAt } from '../objects.ts';
 import type { Session } from '../session.ts';
 import { createAccountCommands } from './create-account.ts';
 import { createRbacCommands } from './create-rbac.ts';
@@ -18,15 +20,20 @@ const dataFlags: readonly FlagSpec[] = [
   { name: 'from-env-file', type: 'list', help: 'A file of KEY=VALUE lines' },
 ];
 
-/** Reads the data of a ConfigMap or Secret off the flags. */
-function dataOf(session: Session): Map<string, Buffer> {
+/** Reads the data of a Secret off the flags, or that of the ConfigMap of a name. */
+function dataOf(session: Session, ofMap?: string): Map<string, Buffer> {
   const data = new Map<string, Buffer>();
   const add = (key: string, value: Buffer) => {
     if (!/^[-._a-zA-Z0-9]{1,253}$/.test(key)) {
       throw new CliError(`${JSON.stringify(key)} is not a valid key name`);
     }
-    if (data.has(key))
-      throw new CliError(`cannot add key ${key}, another key by that name already exists`);
+    if (data.has(key)) {
+      const named = ofMap === undefined ? key : JSON.stringify(key);
+      const where = ofMap === undefined ? '' : ` in Data for ConfigMap ${JSON.stringify(ofMap)}`;
+      throw new CliError(
+        `cannot add key ${named}, another key by that name already exists${where}`,
+      );
+    }
     data.set(key, value);
   };
   for (const literal of session.flags.list('from-literal')) {
@@ -67,7 +74,7 @@ function filesOf(session: Session, source: string): { key: string; file: string 
 function configMapOf(session: Session, name: string): JsonObject {
   const data: JsonObject = {};
   const binaryData: JsonObject = {};
-  for (const [key, value] of dataOf(session)) {
+  for (const [key, value] of dataOf(session, name)) {
     if (isUtf8(value)) setMember(data, key, value.toString());
     else setMember(binaryData, key, value.toString('base64'));
   }
@@ -140,7 +147,12 @@ export const createCommand: Command = {
   name: 'create',
   summary: 'Create a resource from a file or from stdin',
   usage: '-f FILENAME',
-  flags: [...manifestFlags, ...createFlags],
+  flags: [
+    ...manifestFlags,
+    ...createFlags,
+    { name: 'selector', short: 'l', type: 'text', help: 'Only objects with such labels' },
+    { name: 'raw', type: 'text', help: 'Path to send the file to as it is' },
+  ],
   subcommands: [
     namespaceCommand,
     configMapCommand,
@@ -149,13 +161,31 @@ export const createCommand: Command = {
     ...createRbacCommands,
   ],
   async run(session) {
-    for (const { object, source } of await loadManifests(session)) {
+    const raw = session.flags.text('raw');
+    if (raw !== undefined) return createRaw(session, raw);
+    return eachManifest(session, 'create', async ({ object, source }) => {
       try {
-        await createObject(session, object);
+        await createObject(session, withoutVersion(object));
       } catch (error) {
         throw new ContextError(`error when creating ${JSON.stringify(source)}`, error);
       }
-    }
-    return 0;
+    });
   },
 };
+
+/** An object as it was read from a server is made anew: its version there means nothing here. */
+function withoutVersion(object: JsonObject): JsonObject {
+  const { resourceVersion, ...metadata } = objectAt(object, 'metadata');
+  return resourceVersion === undefined ? object : { ...object, metadata };
+}
+
+async function createRaw(session: Session, where: string): Promise<number> {
+  const [name, ...more] = session.flags.list('filename');
+  if (name === undefined || more.length > 0) {
+    throw new CliError('--raw can only use a single local file or stdin');
+  }
+  const body = name === '-' ? await session.io.stdin() : readFileSync(session.path(name), 'utf8');
+  const { object } = await session.client.send({ method: 'POST', path: where, body });
+  session.io.out(`${encodeJson(object).toString()}\n`);
+  return 0;
+}

@@ -1,12 +1,13 @@
-import type { JsonObject } from '../../base/json.ts';
 import { ApiError } from '../../client/api-client.ts';
 import { resourcePath } from '../../client/rest-mapper.ts';
 import { watchEvents } from '../../client/watch-stream.ts';
 import type { Command } from '../command.ts';
-import { describeError } from '../errors.ts';
+import { deleteOptions, deletionFlags } from '../delete-options.ts';
+import { ContextError, describeError } from '../errors.ts';
 import { CliError } from '../io.ts';
 import { nameOf, namespaceOf, resourceLabel, textAt } from '../objects.ts';
 import {
+  checkSelected,
   listObjects,
   selectionFlags,
   selectorQuery,
@@ -26,27 +27,26 @@ export const deleteCommand: Command = {
     ...selectionFlags,
     ...writeFlags.filter((flag) => flag.name === 'dry-run'),
     { name: 'all', type: 'boolean', help: 'All objects of the types' },
-    { name: 'wait', type: 'boolean', help: 'Wait until the objects are gone (default)' },
-    { name: 'timeout', type: 'text', help: 'How long to wait; 0: as long as it takes' },
-    {
-      name: 'cascade',
-      type: 'text',
-      bare: 'background',
-      help: 'background, orphan or foreground: what becomes of dependents',
-    },
-    { name: 'grace-period', type: 'text', help: 'Seconds given to end; negative: the default' },
+    ...deletionFlags,
     { name: 'now', type: 'boolean', help: 'Same as --grace-period=1' },
     { name: 'force', type: 'boolean', help: 'Same as --grace-period=0' },
     { name: 'ignore-not-found', type: 'boolean', help: 'Absent objects are no error' },
     { name: 'output', short: 'o', type: 'text', help: 'name: print TYPE/NAME only' },
   ],
   async run(session, args) {
+    checkFlags(session);
     const targets = await selectTargets(session, args);
-    checkSelection(session, targets);
+    checkSelected(session, targets);
     const named = await nameTargets(session, targets);
     if (named.length === 0) {
       session.io.out('No resources found\n');
       return 0;
+    }
+    if (session.flags.boolean('force') && dryRunOf(session) === 'none') {
+      session.io.err(
+        'Warning: Immediate deletion does not wait for confirmation that the running resource ' +
+          'has been terminated. The resource may continue to run on the cluster indefinitely.\n',
+      );
     }
     const deleted: { target: Target; uid: string }[] = [];
     let exitCode = 0;
@@ -55,7 +55,9 @@ export const deleteCommand: Command = {
         deleted.push({ target, uid: await deleteOne(session, target) });
       } catch (error) {
         if (isNotFound(error) && session.flags.boolean('ignore-not-found')) continue;
-        session.io.err(describeError(error).text);
+        const doing = `error when deleting ${JSON.stringify(target.source)}`;
+        const told = target.source === undefined ? error : new ContextError(doing, error);
+        session.io.err(describeError(told).text);
         exitCode = 1;
       }
     }
@@ -69,12 +71,22 @@ export const deleteCommand: Command = {
 
 const isNotFound = (error: unknown): boolean => error instanceof ApiError && error.code === 404;
 
-function checkSelection(session: Session, targets: readonly Target[]): void {
-  const { flags } = session;
-  const selected = flags.boolean('all') || flags.has('selector') || flags.has('field-selector');
-  if (targets.some((target) => target.name === undefined) && !selected) {
-    throw new CliError('resource(s) were provided, but no name was specified');
-  }
+/** Throws CliError for flags that contradict each other. */
+function checkFlags({ flags }: Session): void {
+  const grace = flags.integer('grace-period') ?? -1;
+  const output = flags.text('output') ?? '';
+  const selects = flags.has('selector') || flags.has('field-selector');
+  const problem = [
+    flags.boolean('all') && selects && "setting 'all' parameter but found a non empty selector. ",
+    flags.boolean('now') && grace >= 0 && '--now and --grace-period cannot be specified together',
+    flags.boolean('force') &&
+      grace > 0 &&
+      '--force and --grace-period greater than 0 cannot be specified together',
+    output !== '' &&
+      output !== 'name' &&
+      `unexpected -o output mode: ${output}. We only support '-o name'`,
+  ].find((one) => one !== false);
+  if (problem !== undefined) throw new CliError(problem);
 }
 
 async function nameTargets(session: Session, targets: readonly Target[]): Promise<Target[]> {
@@ -91,44 +103,22 @@ async function nameTargets(session: Session, targets: readonly Target[]): Promis
   return named;
 }
 
-const policies: Readonly<Record<string, string>> = {
-  background: 'Background',
-  true: 'Background',
-  orphan: 'Orphan',
-  false: 'Orphan',
-  foreground: 'Foreground',
-};
-
-function deleteOptions(session: Session): JsonObject {
-  const { flags } = session;
-  const cascade = flags.text('cascade') ?? 'background';
-  const propagationPolicy = policies[cascade];
-  if (propagationPolicy === undefined) {
-    throw new CliError(
-      `invalid cascade value (${cascade}). Must be "background", "foreground", or "orphan"`,
-    );
-  }
-  const given = flags.integer('grace-period') ?? -1;
-  const grace = flags.boolean('force') ? 0 : flags.boolean('now') ? 1 : given;
-  return {
-    kind: 'DeleteOptions',
-    apiVersion: 'v1',
-    propagationPolicy,
-    ...(grace < 0 ? {} : { gracePeriodSeconds: grace }),
-    ...(dryRunOf(session) === 'server' ? { dryRun: ['All'] } : {}),
-  };
+/** The seconds that the flags give; undefined: those of `--grace-period`. */
+function graceSeconds({ flags }: Session): number | undefined {
+  if (flags.boolean('force')) return 0;
+  // None at all is only given by force: too easily asked for, and not to be undone.
+  return flags.boolean('now') || flags.integer('grace-period') === 0 ? 1 : undefined;
 }
 
 /** Deletes and reports; gives the uid of what went, empty when the answer doesn't tell. */
 async function deleteOne(session: Session, target: Target): Promise<string> {
   let uid = '';
-  if (dryRunOf(session) === 'client') {
-    await session.client.get(targetPath(target));
-  } else {
+  // A dry run of the client does not ask whether there is anything to delete, as upstream's does not.
+  if (dryRunOf(session) !== 'client') {
     const { object } = await session.client.send({
       method: 'DELETE',
       path: targetPath(target),
-      body: deleteOptions(session),
+      body: deleteOptions(session, graceSeconds(session)),
     });
     uid = textAt(object, 'details', 'uid') || textAt(object, 'metadata', 'uid');
   }

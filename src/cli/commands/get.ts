@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../../base/json.ts';
-import { ApiError, statusError } from '../../client/api-client.ts';
+import { ApiError, type ApiRequest, statusError } from '../../client/api-client.ts';
 import { watchEvents } from '../../client/watch-stream.ts';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';
@@ -44,6 +44,7 @@ export const getCommand: Command = {
     { name: 'sort-by', type: 'text', help: 'Order by the field at this JSONPath' },
     { name: 'chunk-size', type: 'text', help: 'Objects a page of a list holds' },
     { name: 'raw', type: 'text', help: 'Path to fetch as it is' },
+    { name: 'subresource', type: 'text', help: 'Sub-resource to show: status, scale' },
   ],
   async run(session, args) {
     const raw = session.flags.text('raw');
@@ -52,10 +53,13 @@ export const getCommand: Command = {
       return 0;
     }
     const targets = await selectTargets(session, args);
+    if (session.flags.has('subresource') && targets.some((one) => one.name === undefined)) {
+      throw new CliError('subresource cannot be used when bulk resources are specified');
+    }
     if (session.flags.boolean('watch') || session.flags.boolean('watch-only')) {
       return watchTargets(session, targets);
     }
-    const printer = printerOf(session);
+    const printer = printerOf(session, { rows: true });
     return printer === undefined
       ? printTables(session, targets)
       : printObjects(session, { targets, printer });
@@ -174,7 +178,7 @@ function tableOptions(session: Session, target: Target): TableOptions {
 const nowMs = (): number => performance.timeOrigin + performance.now();
 
 async function fetchTable(session: Session, target: Target): Promise<ObjectTable> {
-  const path = targetPath(target);
+  const path = targetPath(target, session.flags.text('subresource') ?? '');
   if (target.name !== undefined) {
     return tableOf((await session.client.send({ path, accept: tableAccept })).object, nowMs());
   }
@@ -216,17 +220,30 @@ async function watchTargets(session: Session, targets: readonly Target[]): Promi
   });
   if (!session.flags.boolean('watch-only')) sink.list(listed.object);
   const resourceVersion = textAt(listed.object, 'metadata', 'resourceVersion');
-  const stream = await session.client.stream({
-    path: collection,
-    query: { ...query, watch: 'true', resourceVersion },
-    accept: sink.accept,
-    signal: session.io.signal,
-  });
-  for await (const event of watchEvents(stream.body)) {
-    if (event.type === 'ERROR') throw statusError(event.object);
-    if (event.type !== 'BOOKMARK') sink.event(event.type, event.object);
-  }
+  const request = { path: collection, query: { ...query, watch: 'true', resourceVersion } };
+  await followEvents(session, request, sink);
   return 0;
+}
+
+/** Prints events until the watch ends, or as long as `--request-timeout` lets one request last. */
+async function followEvents(
+  session: Session,
+  request: Pick<ApiRequest, 'path' | 'query'>,
+  sink: WatchSink,
+): Promise<void> {
+  const timeoutMs = session.requestTimeoutMs ?? 0;
+  const timeout = timeoutMs > 0 ? AbortSignal.timeout(Math.ceil(timeoutMs)) : undefined;
+  const { signal: interrupt } = session.io;
+  const signal = timeout === undefined ? interrupt : AbortSignal.any([timeout, interrupt]);
+  try {
+    const stream = await session.client.stream({ ...request, accept: sink.accept, signal });
+    for await (const event of watchEvents(stream.body)) {
+      if (event.type === 'ERROR') throw statusError(event.object);
+      if (event.type !== 'BOOKMARK') sink.event(event.type, event.object);
+    }
+  } catch (error) {
+    if (timeout?.aborted !== true) throw error;
+  }
 }
 
 interface WatchSink {
@@ -236,7 +253,7 @@ interface WatchSink {
 }
 
 function watchSink(session: Session, target: Target): WatchSink {
-  const printer = printerOf(session);
+  const printer = printerOf(session, { rows: true });
   const withEvents = session.flags.boolean('output-watch-events');
   if (printer !== undefined) {
     const print = (type: string, object: JsonObject) =>

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import { jsonEqual } from '../../base/json.ts';
+import type { ApiResource } from '../../client/discovery.ts';
 import { parseYaml } from '../../client/yaml.ts';
 import type { Command } from '../command.ts';
 import { ContextError } from '../errors.ts';
 import { CliError } from '../io.ts';
-import { loadManifests, manifestFlags } from '../manifests.ts';
+import { lastAppliedName, placed, saveConfigFlag, withLastApplied } from '../last-applied.ts';
+import { eachManifest, manifestFlags } from '../manifests.ts';
 import { textAt } from '../objects.ts';
 import { outputFlags, reportObject } from '../output.ts';
 import {
@@ -48,21 +50,24 @@ export const patchCommand: Command = {
     }
     const body = await readPatch(session);
     for (const target of await selectTargets(session, args)) {
-      if (target.name === undefined) throw new CliError('resource name is required');
+      if (target.name === undefined) {
+        throw new CliError('resource(s) were provided, but no name was specified');
+      }
       const [before] = await fetchTarget(session, target);
       if (dryRunOf(session) === 'client') {
-        reportObject(session, before!, `patched${dryRunSuffix(session)}`);
+        reportObject(session, before!, 'patched');
         continue;
       }
       const { object } = await session.client.send({
         method: 'PATCH',
         path: targetPath(target, session.flags.text('subresource') ?? ''),
-        query: writeQuery(session, 'svcctl-patch'),
+        query: patchQuery(session),
         contentType,
         body,
       });
       const same = isUnchanged(before!, object) ? ' (no change)' : '';
-      reportObject(session, object, `patched${dryRunSuffix(session)}${same}`);
+      // Alone among writes, upstream's patch does not tell of a dry run.
+      reportObject(session, object, `patched${same}`);
     }
     return 0;
   },
@@ -70,8 +75,7 @@ export const patchCommand: Command = {
 
 async function readPatch(session: Session): Promise<JsonValue> {
   const file = session.flags.text('patch-file');
-  const text =
-    file === undefined ? session.flags.text('patch') : readFileSync(session.path(file), 'utf8');
+  const text = file === undefined ? session.flags.text('patch') : patchFile(session, file);
   if (text === undefined)
     throw new CliError('must specify --patch or --patch-file containing the contents of the patch');
   try {
@@ -79,6 +83,22 @@ async function readPatch(session: Session): Promise<JsonValue> {
   } catch (error) {
     throw new CliError(`unable to parse ${JSON.stringify(text)}: ${(error as Error).message}`);
   }
+}
+
+function patchFile(session: Session, file: string): string {
+  try {
+    return readFileSync(session.path(file), 'utf8');
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'no such file or directory' : code;
+    throw new CliError(`unable to read patch file: open ${file}: ${why}`);
+  }
+}
+
+/** Upstream's patch leaves it to the server what to do with unknown fields. */
+function patchQuery(session: Session): Record<string, string | undefined> {
+  const query = writeQuery(session, 'svcctl-patch');
+  return session.flags.has('validate') ? query : { ...query, fieldValidation: undefined };
 }
 
 /** Whether a write left the object as it was. */
@@ -96,24 +116,33 @@ export const replaceCommand: Command = {
     ...manifestFlags,
     ...writeFlags,
     ...outputFlags,
+    saveConfigFlag,
     { name: 'subresource', type: 'text', help: 'Sub-resource to replace: status, scale' },
   ],
   async run(session) {
-    for (const { object, source } of await loadManifests(session)) {
+    const noted = session.flags.boolean('save-config');
+    const annotation = noted ? await lastAppliedName(session) : undefined;
+    return eachManifest(session, 'replace', async ({ object, source }) => {
       try {
-        const replaced = await replaceOne(session, object);
+        const resource = await resourceOfObject(session, object);
+        const given =
+          annotation === undefined
+            ? object
+            : withLastApplied(placed(session, { resource, object }), annotation);
+        const replaced = await replaceOne(session, { resource, object: given });
         reportObject(session, replaced, `replaced${dryRunSuffix(session)}`);
       } catch (error) {
         throw new ContextError(`error when replacing ${JSON.stringify(source)}`, error);
       }
-    }
-    return 0;
+    });
   },
 };
 
-async function replaceOne(session: Session, object: JsonObject): Promise<JsonObject> {
+async function replaceOne(
+  session: Session,
+  { resource, object }: { resource: ApiResource; object: JsonObject },
+): Promise<JsonObject> {
   if (dryRunOf(session) === 'client') return object;
-  const resource = await resourceOfObject(session, object);
   const subresource = session.flags.text('subresource') ?? '';
   const path = objectPath(session, { resource, object, subresource });
   const answer = await session.client.send({

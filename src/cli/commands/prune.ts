@@ -1,27 +1,34 @@
 import type { JsonObject } from '../../base/json.ts';
 import { ApiError } from '../../client/api-client.ts';
 import type { ApiResource } from '../../client/discovery.ts';
+import { apiVersionOf } from '../../meta/types.ts';
+import { deleteOptions } from '../delete-options.ts';
+import { CliError } from '../io.ts';
 import { listAt, nameOf, namespaceOf, objectLabel, textAt, valueAt } from '../objects.ts';
-import { listObjects, resourceOfObject, targetPath } from '../selection.ts';
+import { listObjects, targetPath } from '../selection.ts';
+import { serverDialect } from '../server-dialect.ts';
 import type { Session } from '../session.ts';
 import { dryRunOf, dryRunSuffix } from '../writes.ts';
 
-/** Kinds pruned besides those that were applied, where the server has them. */
-const usualKinds: ReadonlySet<string> = new Set([
-  '/ConfigMap',
-  '/Endpoints',
-  '/PersistentVolumeClaim',
-  '/Pod',
-  '/ReplicationController',
-  '/Secret',
-  '/Service',
-  'apps/DaemonSet',
-  'apps/Deployment',
-  'apps/ReplicaSet',
-  'apps/StatefulSet',
-  'batch/CronJob',
-  'batch/Job',
-]);
+/** Kinds that are pruned when none are named, by stem of group and kind, as kubectl has them. */
+const usualKinds: readonly (readonly [stem: string, kind: string])[] = [
+  ['', 'ConfigMap'],
+  ['', 'Endpoints'],
+  ['', 'PersistentVolumeClaim'],
+  ['', 'Pod'],
+  ['', 'ReplicationController'],
+  ['', 'Secret'],
+  ['', 'Service'],
+  ['batch', 'Job'],
+  ['batch', 'CronJob'],
+  ['networking', 'Ingress'],
+  ['apps', 'DaemonSet'],
+  ['apps', 'Deployment'],
+  ['apps', 'ReplicaSet'],
+  ['apps', 'StatefulSet'],
+  ['', 'Namespace'],
+  ['', 'PersistentVolume'],
+];
 
 /**
  * Deletes what an earlier apply of the same manager made and this one no longer names: objects of
@@ -29,11 +36,22 @@ const usualKinds: ReadonlySet<string> = new Set([
  */
 export async function pruneObjects(
   session: Session,
-  options: { readonly applied: readonly JsonObject[]; readonly manager: string },
+  options: {
+    readonly applied: readonly JsonObject[];
+    readonly manager: string;
+    /** Absent: the usual ones. */
+    readonly kinds: readonly ApiResource[] | undefined;
+  },
 ): Promise<void> {
   const kept = new Set(options.applied.map((object) => textAt(object, 'metadata', 'uid')));
-  const namespaces = new Set(options.applied.map(namespaceOf).filter((one) => one !== ''));
-  for (const resource of await kindsToPrune(session, options.applied)) {
+  const flagged = session.flags.text('namespace') ?? '';
+  const visited = [flagged, ...options.applied.map(namespaceOf)].filter((one) => one !== '');
+  const namespaces = new Set(visited);
+  const kinds = options.kinds ?? (await usualResources(session));
+  const inOrder = [...kinds].sort(
+    (one, other) => Number(other.namespaced) - Number(one.namespaced),
+  );
+  for (const resource of inOrder) {
     for (const namespace of resource.namespaced ? namespaces : ['']) {
       const target = { resource, namespace, name: undefined };
       const query = { labelSelector: session.flags.text('selector') };
@@ -47,23 +65,38 @@ export async function pruneObjects(
   }
 }
 
-async function kindsToPrune(
-  session: Session,
-  applied: readonly JsonObject[],
-): Promise<Set<ApiResource>> {
-  const listable = (await session.discovery()).resources.filter(
-    (one) => one.preferred && one.verbs.includes('list') && one.verbs.includes('delete'),
-  );
-  const allowed = session.flags.list('prune-allowlist').map((one) => {
-    const [group = '', , kind = ''] = one.split('/');
-    return `${group === 'core' ? '' : group}/${kind}`;
+async function usualResources(session: Session): Promise<readonly ApiResource[]> {
+  const { resources } = await session.discovery();
+  const dialect = await serverDialect(session);
+  return usualKinds.flatMap(([stem, kind]) => {
+    const group = stem === '' ? '' : dialect.group(stem);
+    const found = resources.find(
+      (one) => one.preferred && one.group === group && one.kind === kind,
+    );
+    return found === undefined ? [] : [found];
   });
-  const wanted = allowed.length > 0 ? new Set(allowed) : usualKinds;
-  const kinds = new Set(listable.filter((one) => wanted.has(`${one.group}/${one.kind}`)));
-  if (allowed.length === 0) {
-    for (const object of applied) kinds.add(await resourceOfObject(session, object));
-  }
-  return kinds;
+}
+
+/** The kinds that `--prune-allowlist` names; undefined without it. Throws CliError. */
+export async function allowedKinds(session: Session): Promise<readonly ApiResource[] | undefined> {
+  const allowed = session.flags.list('prune-allowlist').flatMap((one) => one.split(','));
+  if (allowed.length === 0) return undefined;
+  const mapper = await session.mapper();
+  return allowed.map((one) => {
+    const [stem = '', version = '', kind = '', ...more] = one.split('/');
+    if (kind === '' || more.length > 0) {
+      throw new CliError(
+        `invalid GroupVersionKind format: ${one}, please follow <group/version/kind>`,
+      );
+    }
+    const group = stem === 'core' ? '' : stem;
+    const apiVersion = apiVersionOf({ group, version });
+    const found = mapper.byKind(apiVersion, kind);
+    if (found !== undefined) return found;
+    throw new CliError(
+      `no matches for kind ${JSON.stringify(kind)} in version ${JSON.stringify(apiVersion)}`,
+    );
+  });
 }
 
 function wasApplied(object: JsonObject, manager: string): boolean {
@@ -88,13 +121,7 @@ async function pruneOne(
       await session.client.send({
         method: 'DELETE',
         path: targetPath(target),
-        body: {
-          kind: 'DeleteOptions',
-          apiVersion: 'v1',
-          propagationPolicy: 'Background',
-          preconditions: { uid },
-          ...(dryRun === 'server' ? { dryRun: ['All'] } : {}),
-        },
+        body: { ...deleteOptions(session), preconditions: { uid } },
       });
     } catch (error) {
       if (error instanceof ApiError && error.code === 404) return;

@@ -127,8 +127,9 @@ async function waitFor(
     const object = await firstMatch(session, { target, condition, signal });
     session.io.out(`${objectLabel(object)} condition met\n`);
   } catch (error) {
-    if (!timeout.aborted) throw error;
-    throw new CliError(`timed out waiting for the condition on ${label}`);
+    if (!timeout.aborted || error instanceof ApiError) throw error;
+    const on = condition.type === 'create' ? '' : ` on ${label}`;
+    throw new CliError(`timed out waiting for the condition${on}`);
   }
 }
 

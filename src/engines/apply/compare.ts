@@ -62,11 +62,12 @@ interface Growing {
 interface Sides {
   readonly left: JsonValue | undefined;
   readonly right: JsonValue | undefined;
+  /** Set where the type allows several shapes, and the sides have different ones. */
+  readonly isMixed?: true;
 }
 
 /**
- * Compares two values of a type. Throws a TypedError when one does not fit it: not for every wrong
- * scalar, but where the walk cannot go on (list items without keys, undeclared members).
+ * Compares two values of a type. Throws a TypedError when one does not fit it where they differ.
  */
 export function compare(type: ValueType, left: JsonValue, right: JsonValue): Comparison {
   const place = rootPlace();
@@ -94,8 +95,9 @@ function compareAt(type: ValueType, sides: Sides, place: Place): Changes | undef
   const rightType = fitting(type, right);
   if (right === undefined) return compareKind(leftType, sides, place);
   if (left === undefined || leftType === rightType) return compareKind(rightType, sides, place);
-  const one = compareKind(leftType, sides, place);
-  return joinChanges(one, compareKind(rightType, sides, place));
+  const mixed: Sides = { ...sides, isMixed: true };
+  const one = compareKind(leftType, mixed, place);
+  return joinChanges(one, compareKind(rightType, mixed, place));
 }
 
 function joinChanges(one: Changes | undefined, other: Changes | undefined): Changes | undefined {
@@ -118,8 +120,11 @@ function compareKind(type: ValueType, sides: Sides, place: Place): Changes | und
   if (kind === 'scalar') {
     const one = scalarProblem(type.scalar!, sides.left, 'lhs: ');
     const other = scalarProblem(type.scalar!, sides.right, 'rhs: ');
-    if (one === undefined || other === undefined) return leafChanges(sides);
-    complain(place, one, other);
+    const misfits = [one, other].filter((problem) => problem !== undefined);
+    if (misfits.length === 0 || (sides.isMixed === true && misfits.length === 1)) {
+      return leafChanges(sides);
+    }
+    complain(place, ...misfits);
     return ownChanges({}, sides);
   }
   complain(place, 'schema error: invalid atom: inlined');

@@ -1,8 +1,8 @@
+import { compareText } from '../../base/text-order.ts';
 import { StatusError } from '../../meta/status.ts';
 import { parseIdentity } from './managed-fields.ts';
 import { showPath } from './path-element.ts';
 import type { Conflict } from './updater.ts';
-import { compareText } from './value-order.ts';
 
 /** The 409 of an apply that would take fields from others, one cause per field (SSA-3). */
 export function applyConflict(conflicts: readonly Conflict[]): StatusError {

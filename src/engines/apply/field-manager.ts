@@ -64,6 +64,21 @@ export interface TrackedKind {
   readonly lastAppliedAnnotation: string;
 }
 
+/**
+ * Thrown by a kind's `convert` that has to ask somebody first: nothing has changed yet, and whoever
+ * asked for the tracking has the object converted and begins again.
+ */
+export class ConversionWanted extends Error {
+  readonly object: JsonObject;
+  readonly apiVersion: string;
+
+  constructor(object: JsonObject, apiVersion: string) {
+    super(`the object is wanted in ${apiVersion}`);
+    this.object = object;
+    this.apiVersion = apiVersion;
+  }
+}
+
 /** A write that has replaced the object already: create, PUT, or a patch other than apply. */
 export interface RecordedUpdate {
   /** The stored object; undefined for a create. */
@@ -103,10 +118,11 @@ export function recordUpdate(kind: TrackedKind, update: RecordedUpdate): Error |
   forgetElements();
   try {
     const before = ownersBefore(kind, update);
-    const owners = trackUpdate(kind, { ...update, before });
+    const owners = trackUpdate(kind, update, before);
     storeOwners({ live, object, owners, before });
     return undefined;
   } catch (error) {
+    if (error instanceof ConversionWanted) throw error;
     delete object.metadata.managedFields;
     if (error instanceof Error) return error;
     throw error;
@@ -142,27 +158,27 @@ function decodeOrNone(entries: JsonValue | undefined): Managed {
   }
 }
 
-interface TrackedUpdate extends RecordedUpdate {
-  readonly before: Managed;
-}
-
-function trackUpdate(kind: TrackedKind, update: TrackedUpdate): Managed {
-  const { live, before } = update;
+function trackUpdate(kind: TrackedKind, update: RecordedUpdate, before: Managed): Managed {
+  const { live, object } = update;
   // An object stored without owners stays without until somebody applies; upstream has it so even
   // for the request that resets them, whose own changes must be its own here (MF-3).
   const isUntracked = before.managers.size === 0 && before !== resetManaged;
   if (isUntracked && (live?.metadata.uid ?? '') !== '') return noManaged;
-  return capUpdates(takeChanges(kind, update));
+  // What the request gave has been read. With the same list on both sides neither needs a copy.
+  if (isOfOneVersion(kind, before)) {
+    (object.metadata as JsonObject)['managedFields'] = live?.metadata.managedFields;
+  }
+  return capUpdates(takeChanges(kind, update, before));
 }
 
 /** While a write is tracked, its changes belong to nobody known before: not even the same manager. */
 const currentOperation = 'current-operation';
 
-function takeChanges(kind: TrackedKind, update: TrackedUpdate): Managed {
-  const { live, object, before, nowMs } = update;
+function takeChanges(kind: TrackedKind, update: RecordedUpdate, before: Managed): Managed {
+  const { live, object, nowMs } = update;
   const managers = updateManagers(portOf(kind), {
-    live: typedLive(kind, live),
-    object: typedObject(kind, withoutOwners(object)),
+    live: typedLive(kind, live === undefined ? undefined : comparable(kind, live, before)),
+    object: typedObject(kind, comparable(kind, object, before)),
     managers: before.managers,
     manager: currentOperation,
   });
@@ -177,10 +193,25 @@ function takeChanges(kind: TrackedKind, update: TrackedUpdate): Managed {
   return { managers, times: new Map(before.times).set(identity, formatTime(nowMs)) };
 }
 
+/** Identities of managers that have written through an endpoint, by name. */
+type KnownIdentities = Record<'Apply' | 'Update', Map<string, string>>;
+const knownIdentities = new WeakMap<TrackedKind, KnownIdentities>();
+const identitiesMax = 256;
+
 function identityFor(kind: TrackedKind, name: string, operation: 'Apply' | 'Update'): string {
-  const manager = name === '' ? 'unknown' : name;
+  let known = knownIdentities.get(kind);
+  if (known === undefined) {
+    known = { Apply: new Map(), Update: new Map() };
+    knownIdentities.set(kind, known);
+  }
+  const byName = known[operation];
+  let identity = byName.get(name);
+  if (identity !== undefined) return identity;
   const { apiVersion, subresource } = kind;
-  return identityOf({ manager, operation, apiVersion, subresource });
+  identity = identityOf({ manager: name || 'unknown', operation, apiVersion, subresource });
+  if (byName.size >= identitiesMax) byName.clear();
+  byName.set(name, identity);
+  return identity;
 }
 
 /** Without what nobody may own; undefined when nothing is left. */
@@ -250,8 +281,8 @@ export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
     () => validateTyped(applied.type, patch, { allowDuplicates: false }),
   );
   const before = ownersForApply(kind, apply);
-  const merged = mergeApplied(kind, { ...apply, before, applied });
-  const object = asApiObject(merged.object ?? (live === undefined ? patch : withoutOwners(live)));
+  const merged = mergeApplied(kind, { apply, before, applied, force: apply.force });
+  const object = asApiObject(merged.object ?? live ?? patch);
   if (apply.manager === upgradingManager) refreshLastApplied(kind, { object, patch });
   storeOwners({ live, object, owners: merged.owners, before });
   return object;
@@ -271,13 +302,14 @@ function checkPatch(kind: TrackedKind, patch: JsonObject): void {
 const textOf = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
 
 /** `apps/v1, Kind=Deployment`; for the core group `/v1, Kind=Pod`. */
-function describeKind(object: JsonObject): string {
+export function describeKind(object: JsonObject): string {
   const apiVersion = textOf(object['apiVersion']);
   const groupVersion = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
   return `${groupVersion}, Kind=${textOf(object['kind'])}`;
 }
 
-function describe(object: JsonObject): string {
+/** An object as messages about an apply name it: `default/a; apps/v1, Kind=Deployment`. */
+export function describe(object: JsonObject): string {
   const metadata = isObject(object['metadata']) ? object['metadata'] : {};
   const place = `${textOf(metadata['namespace'])}/${textOf(metadata['name'])}`;
   return `${place}; ${describeKind(object)}`;
@@ -311,19 +343,19 @@ function ownersForApply(kind: TrackedKind, { live, nowMs }: AppliedPatch): Manag
   return explaining(
     () => 'failed to create manager for existing fields',
     () =>
-      takeChanges(kind, {
-        live: undefined,
-        object: live,
-        before: noManaged,
-        manager: beforeFirstApply,
-        nowMs,
-      }),
+      takeChanges(
+        kind,
+        { live: undefined, object: live, manager: beforeFirstApply, nowMs },
+        noManaged,
+      ),
   );
 }
 
-interface Merging extends AppliedPatch {
+interface Merging {
+  readonly apply: AppliedPatch;
   readonly before: Managed;
   readonly applied: TypedObject;
+  readonly force: boolean;
 }
 
 interface Merged {
@@ -338,7 +370,8 @@ function mergeApplied(kind: TrackedKind, merging: Merging): Merged {
   } catch (error) {
     if (!(error instanceof ConflictsError)) throw error;
     const { conflicts } = error;
-    const allowed = merging.manager === upgradingManager ? lastApplied(kind, merging) : undefined;
+    const isUpgrade = merging.apply.manager === upgradingManager;
+    const allowed = isUpgrade ? lastApplied(kind, merging) : undefined;
     if (allowed === undefined) throw applyConflict(conflicts);
     const refused = conflicts.filter(({ path }) => !hasPath(allowed, path));
     if (refused.length > 0) throw applyConflict(refused);
@@ -346,19 +379,21 @@ function mergeApplied(kind: TrackedKind, merging: Merging): Merged {
   }
 }
 
-function lastApplied(kind: TrackedKind, { live, applied }: Merging) {
+function lastApplied(kind: TrackedKind, { apply: { live }, applied }: Merging) {
   if (live === undefined) return undefined;
   return allowedConflicts(kind, { live: withoutOwners(live) as ApiObject, type: applied.type });
 }
 
 function mergeOnce(kind: TrackedKind, merging: Merging): Merged {
-  const { live, before, applied, force, nowMs } = merging;
-  const identity = identityFor(kind, merging.manager, 'Apply');
+  const { before, applied, force } = merging;
+  const { live, manager, nowMs } = merging.apply;
+  const identity = identityFor(kind, manager, 'Apply');
   const result = explaining(
     () => 'failed to merge config',
     () =>
       applyConfiguration(portOf(kind), {
-        live: typedLive(kind, live),
+        // No body may name the owners' list: it goes from one object to the other as it is.
+        live: typedLive(kind, live === undefined ? undefined : comparable(kind, live, before)),
         applied,
         managers: before.managers,
         manager: identity,
@@ -379,7 +414,8 @@ function mergeOnce(kind: TrackedKind, merging: Merging): Merged {
 /** The set that was there before when it says the same: its encoding is known. */
 function sameSet(owned: VersionedSet, before: VersionedSet | undefined): VersionedSet {
   if (before === undefined || !setsEqual(before.set, owned.set)) return owned;
-  return { ...owned, set: before.set };
+  const { apiVersion, applied } = owned;
+  return { set: before.set, apiVersion, applied };
 }
 
 function asApiObject(value: JsonValue): ApiObject {
@@ -393,6 +429,20 @@ function withoutOwners(object: ApiObject): JsonObject {
   const { metadata } = object;
   if (metadata.managedFields === undefined) return object;
   return { ...object, metadata: { ...metadata, managedFields: undefined } };
+}
+
+/**
+ * An object as it is compared with one that has the very same list of owners: nobody looks into the
+ * list then, and it needs no taking out, except where a conversion would copy it.
+ */
+function comparable(kind: TrackedKind, object: ApiObject, before: Managed): JsonObject {
+  return isOfOneVersion(kind, before) ? object : withoutOwners(object);
+}
+
+/** Whether all owners know the object in the version it is in. */
+function isOfOneVersion(kind: TrackedKind, { managers }: Managed): boolean {
+  for (const { apiVersion } of managers.values()) if (apiVersion !== kind.apiVersion) return false;
+  return true;
 }
 
 function typeFor(kind: TrackedKind, apiVersion: string): ValueType | undefined {
@@ -416,8 +466,8 @@ function typedObject(kind: TrackedKind, value: JsonObject): TypedObject {
   return { value, type: ownType(kind), apiVersion: kind.apiVersion };
 }
 
-function typedLive(kind: TrackedKind, live: ApiObject | undefined): TypedObject {
-  if (live !== undefined) return typedObject(kind, withoutOwners(live));
+function typedLive(kind: TrackedKind, live: JsonObject | undefined): TypedObject {
+  if (live !== undefined) return typedObject(kind, live);
   return typedObject(kind, zeroObject(kind.schemaFor(kind.apiVersion) ?? {}));
 }
 
@@ -441,6 +491,7 @@ function portOf(kind: TrackedKind): UpdaterPort {
   };
 }
 
+/** Throws StatusError 400 for an object that does not fit that version, in upstream's words. */
 function convertTyped(
   kind: TrackedKind,
   object: TypedObject,
@@ -449,5 +500,11 @@ function convertTyped(
   const type = typeFor(kind, apiVersion);
   if (type === undefined || !isObject(object.value)) return undefined;
   const value = kind.convert(object.value, apiVersion);
-  return value === undefined ? undefined : { value, type, apiVersion };
+  if (value === undefined) return undefined;
+  try {
+    validateTyped(type, value, { allowDuplicates: true });
+  } catch (error) {
+    throw error instanceof TypedError ? badRequest(error.message) : error;
+  }
+  return { value, type, apiVersion };
 }

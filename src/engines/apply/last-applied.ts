@@ -1,11 +1,11 @@
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { compareText } from '../../base/text-order.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { compare } from './compare.ts';
 import { difference, type FieldSet } from './field-set.ts';
 import { toFieldSet } from './to-field-set.ts';
 import { TypedError } from './typed-errors.ts';
 import { validateTyped } from './validate-typed.ts';
-import { compareText } from './value-order.ts';
 import type { ValueType } from './value-type.ts';
 
 /** The one manager whose client-side applies turn into server-side ones without conflicts. */

@@ -1,9 +1,9 @@
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { compareText } from '../../base/text-order.ts';
 import type { ManagedFieldsEntry } from '../../meta/types.ts';
 import { setsEqual, union } from './field-set.ts';
 import { decodeFields, encodeFields } from './fields-v1.ts';
 import type { VersionedSet } from './updater.ts';
-import { compareText } from './value-order.ts';
 
 /** Owners of an object's fields and when each last wrote. */
 export interface Managed {
@@ -44,9 +44,18 @@ const plainName = /^[\w./ -]*$/;
 /** As a JSON string; nearly every name needs nothing but the quotes. */
 const quoted = (name: string) => (plainName.test(name) ? `"${name}"` : JSON.stringify(name));
 
+/** Identities read before, by their text: a control plane has few managers. */
+const identities = new Map<string, Partial<ManagerIdentity>>();
+const identitiesMax = 1024;
+
 /** The parts of an identity text; an applier's has no version. */
 export function parseIdentity(identity: string): Partial<ManagerIdentity> {
-  return JSON.parse(identity) as Partial<ManagerIdentity>;
+  const known = identities.get(identity);
+  if (known !== undefined) return known;
+  const parsed = JSON.parse(identity) as Partial<ManagerIdentity>;
+  if (identities.size >= identitiesMax) identities.clear();
+  identities.set(identity, parsed);
+  return parsed;
 }
 
 const text = (value: JsonValue | undefined) => (typeof value === 'string' ? value : '');
@@ -58,7 +67,7 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
   if (entries === undefined || entries === null) return noManaged;
   if (!Array.isArray(entries)) throw new Error('managedFields must be a list');
   if (entries.length === 0) return noManaged;
-  const known = written.get(entries);
+  const known = (entries as WrittenList)[meaning];
   if (known !== undefined) return known;
   const managers = new Map<string, VersionedSet>();
   const times = new Map<string, string>();
@@ -69,8 +78,12 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
   return { managers, times, entries, written: byIdentity };
 }
 
-/** What lists say that were written here: who has the very list need not read it. */
-const written = new WeakMap<readonly JsonValue[], Managed>();
+/**
+ * What a list says that was written here: who has the very list need not read it. It stands on the
+ * list itself, where no encoder looks, since a WeakMap of all objects' lists burdens the collector.
+ */
+const meaning = Symbol('owners');
+type WrittenList = JsonValue[] & { readonly [meaning]?: Managed };
 
 interface GrowingManaged {
   readonly managers: Map<string, VersionedSet>;
@@ -122,7 +135,9 @@ export function encodeManaged(
     byIdentity.set(identity, entry);
   }
   if (entries.length > 1) entries.sort(compareEntries);
-  written.set(entries, { managers, times, entries, written: byIdentity });
+  const list: JsonValue = entries as unknown as JsonValue[];
+  const value: Managed = { managers, times, entries: list, written: byIdentity };
+  Object.defineProperty(list, meaning, { value });
   return entries;
 }
 

@@ -1,5 +1,6 @@
 import { isObject, type JsonValue } from '../../base/json.ts';
-import { compareText, compareValues, showGoValue } from './value-order.ts';
+import { compareText } from '../../base/text-order.ts';
+import { compareValues, showGoValue } from './value-order.ts';
 
 /**
  * One step of a path into an object, in the text form FieldsV1 uses as member names:

@@ -110,10 +110,8 @@ export function applyConfiguration(
   const { live, applied, manager, force } = write;
   const { apiVersion } = applied;
   const managers = reconcileManagers(port, live, write.managers);
-  const merged: TypedObject = {
-    ...live,
-    value: merge(live.type, live.value, applied.value) ?? null,
-  };
+  const value = merge(live.type, live.value, applied.value) ?? null;
+  const merged: TypedObject = { value, type: live.type, apiVersion: live.apiVersion };
   const last = managers.get(manager);
   const named = filterSet(toFieldSet(applied.type, applied.value), port.filterFor(apiVersion));
   managers.set(manager, { set: named, apiVersion, applied: true });

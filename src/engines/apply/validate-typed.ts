@@ -1,8 +1,9 @@
 import { isObject, type JsonValue } from '../../base/json.ts';
+import { goPlain, goSyntax, goTypeName } from '../../meta/go-values.ts';
 import { itemElement } from './list-items.ts';
 import { showElement } from './path-element.ts';
 import { below, belowField, complain, type Place, rootPlace } from './place.ts';
-import { goPlain, goSyntax, goTypeName, TypedError } from './typed-errors.ts';
+import { TypedError } from './typed-errors.ts';
 import {
   fitting,
   type ListShape,
@@ -56,13 +57,14 @@ function validateMap(map: MapShape, value: JsonValue, walk: Walk): void {
     return;
   }
   for (const name of Object.keys(value)) {
+    const item = value[name];
+    if (item === undefined) continue;
     const type = memberType(map, name);
     if (type === undefined) {
       complain(belowField(walk.place, name), 'field not declared in schema');
       return;
     }
-    const item = value[name];
-    if (item === undefined || isFineScalar(type, item)) continue;
+    if (isFineScalar(type, item)) continue;
     validateValue(type, item, into(walk, belowField(walk.place, name)));
   }
 }

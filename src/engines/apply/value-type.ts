@@ -1,7 +1,7 @@
 import { isObject, type JsonValue } from '../../base/json.ts';
+import { compareText } from '../../base/text-order.ts';
 import { resolved, type Schema } from '../schema/schema.ts';
 import { encodePlainString } from './path-element.ts';
-import { compareText } from './value-order.ts';
 
 /**
  * What apply needs to know of a schema: the shapes a value may have, and how changes to each combine.

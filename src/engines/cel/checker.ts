@@ -174,7 +174,12 @@ class Checker {
     if (target.name === 'map') return target.args[1] ?? dynType;
     if (isDyn(target) || target.isParameter) return dynType;
     if (target.name === '!error!') return errorType;
-    return this.#error(at, `type '${this.#show(target)}' does not support field selection`);
+    const shown = this.#show(target);
+    // Objects of these have functions, and no fields that anything could be looked up in.
+    if (target.name.startsWith('kubernetes.')) {
+      return this.#error(at, `unexpected failed resolution of '${shown}'`);
+    }
+    return this.#error(at, `type '${shown}' does not support field selection`);
   }
 
   #call(expr: CallExpr, scope: Scope | undefined): Type {

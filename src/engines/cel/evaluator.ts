@@ -9,6 +9,7 @@ import {
 import { type Environment, namespacedName, structNamed, typeNames } from './environment.ts';
 import { foldStep } from './folds.ts';
 import { accepts, noSuchOverload, type Overload } from './functions.ts';
+import { patternOf } from './library/strings.ts';
 import { enumValues, typesWithoutValue } from './messages.ts';
 import { type Compiles, outcome, type Step, setEntry } from './steps.ts';
 import {
@@ -49,7 +50,7 @@ export function program(expr: Expr, environment: Environment): Program {
   const step = compiler.compile(expr, names);
   const frameOf = (variables: ReadonlyMap<string, Value>, costMax: number) => {
     const meter = { cost: 0 };
-    const slots = names.map((name) => variables.get(name) ?? null);
+    const slots = names.map((name) => variables.get(name));
     const spend = (amount: number) => {
       meter.cost += amount;
       if (meter.cost > costMax) {
@@ -73,6 +74,14 @@ export function program(expr: Expr, environment: Environment): Program {
       }
     },
   };
+}
+
+const noSuchAttribute = (name: string) => new CelError(`no such attribute(s): ${name}`);
+
+/** A pattern that is a literal is compiled with the program. Throws `CelError` for one that is none. */
+function checkPattern(name: string, [, pattern]: readonly Expr[]): void {
+  if (name !== 'find' && name !== 'findAll') return;
+  if (pattern?.kind === 'const' && typeof pattern.value === 'string') patternOf(pattern.value);
 }
 
 const conversions = new Set('bool bytes double duration int string timestamp uint'.split(' '));
@@ -126,11 +135,13 @@ class Compiler implements Compiles {
     if (slot >= 0) {
       return (frame) => {
         frame.spend(1);
-        return frame.slots[slot] as Value;
+        const value = frame.slots[slot];
+        if (value === undefined) throw noSuchAttribute(name);
+        return value;
       };
     }
     const type = typeNames.get(name);
-    if (type === undefined) throw new CelError(`no such attribute(s): ${name}`);
+    if (type === undefined) throw noSuchAttribute(name);
     if (typesWithoutValue.has(name)) throw new CelError(`reference to undefined type: ${name}`);
     const value = new TypeValue(longTypeName(type));
     return () => value;
@@ -159,6 +170,7 @@ class Compiler implements Compiles {
     const isMember = namespaced === undefined && expr.target !== undefined;
     const args = isMember ? [expr.target as Expr, ...expr.args] : expr.args;
     refuseQualifier(name, args);
+    checkPattern(name, args);
     const steps = args.map((arg) => this.compile(arg, scope));
     const all = this.#environment.functions.get(name) ?? [];
     const overloads = all.filter(

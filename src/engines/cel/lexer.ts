@@ -24,6 +24,8 @@ const number =
   /0[xX][0-9a-fA-F]+[uU]?|(?:\d+\.\d+|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+[uU]?/y;
 const opening = /(?:[rR][bB]?|[bB][rR]?)?("""|'''|"|')/y;
 const operator = /&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()[\]{}]/y;
+/** Half of an operator, with what stands there for the other half. */
+const half = /[&|=][\s\S]?/uy;
 const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
 
@@ -32,9 +34,25 @@ function match(pattern: RegExp, text: string, at: number): string | undefined {
   return pattern.exec(text)?.[0];
 }
 
-/** All tokens of an expression, the end last. Integers are checked for their range by the parser. */
-export function tokenize(text: string): readonly Token[] {
+/** Text that is no token: it is complained of and skipped, and what follows is read all the same. */
+class NoToken extends LexError {
+  readonly length: number;
+  constructor(at: number, text: string) {
+    super(at, `Syntax error: token recognition error at: '${text}'`);
+    this.length = text.length;
+  }
+}
+
+/**
+ * All tokens of an expression, the end last, and what of it is none. Integers are checked for their
+ * range by the parser. Throws `LexError` for a literal that cannot be.
+ */
+export function tokenize(text: string): {
+  readonly tokens: readonly Token[];
+  readonly issues: readonly Issue[];
+} {
   const tokens: Token[] = [];
+  const issues: Issue[] = [];
   let at = 0;
   while (at < text.length) {
     const skipped = match(space, text, at) ?? match(comment, text, at);
@@ -42,12 +60,18 @@ export function tokenize(text: string): readonly Token[] {
       at += skipped.length;
       continue;
     }
-    const token = nextToken(text, at);
-    tokens.push(token);
-    at += token.text.length;
+    try {
+      const token = nextToken(text, at);
+      tokens.push(token);
+      at += token.text.length;
+    } catch (error) {
+      if (!(error instanceof NoToken)) throw error;
+      issues.push(error.issue);
+      at += error.length;
+    }
   }
   tokens.push({ kind: 'end', text: '<EOF>', at: text.length });
-  return tokens;
+  return { tokens, issues };
 }
 
 function nextToken(text: string, at: number): Token {
@@ -59,8 +83,7 @@ function nextToken(text: string, at: number): Token {
   if (word !== undefined) return { kind: 'name', text: word, at };
   const sign = match(operator, text, at);
   if (sign !== undefined) return { kind: 'operator', text: sign, at };
-  const shown = String.fromCodePoint(text.codePointAt(at) ?? 0);
-  throw new LexError(at, `Syntax error: token recognition error at: '${shown}'`);
+  throw new NoToken(at, match(half, text, at) ?? String.fromCodePoint(text.codePointAt(at) ?? 0));
 }
 
 function numberToken(text: string, at: number): Token {
@@ -85,7 +108,7 @@ function stringToken(text: string, at: number, start: string): Token {
   while (!text.startsWith(quote, end)) {
     const unclosed = end >= text.length || (quote.length === 1 && /[\n\r]/.test(text[end] ?? ''));
     if (unclosed) {
-      throw new LexError(at, `Syntax error: token recognition error at: '${text.slice(at, end)}'`);
+      throw new NoToken(at, text.slice(at, end));
     }
     end += !raw && text[end] === '\\' ? 2 : 1;
   }

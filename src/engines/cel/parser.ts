@@ -1,7 +1,8 @@
 import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
-import { CelCompileError } from './issues.ts';
+import { CelCompileError, type Issue } from './issues.ts';
 import { LexError, type Token, tokenize } from './lexer.ts';
 import { expandMacro } from './macros.ts';
+import { syntaxError } from './syntax-errors.ts';
 
 /** Code points an expression may have. */
 const sizeMax = 100_000;
@@ -28,11 +29,30 @@ export function parse(source: string): Expr {
     if (source.length > sizeMax && [...source].length > sizeMax) {
       throw new LexError(0, `expression code point size exceeds limit: size: ${source.length}`);
     }
-    return new Parser(tokenize(source)).whole();
   } catch (error) {
-    if (error instanceof LexError) throw new CelCompileError(source, [error.issue]);
-    throw error;
+    throw asCompileError(error, source, []);
   }
+  const { tokens, issues } = tokensOf(source);
+  try {
+    const expr = new Parser(tokens).whole();
+    if (issues.length === 0) return expr;
+  } catch (error) {
+    throw asCompileError(error, source, issues);
+  }
+  throw new CelCompileError(source, issues);
+}
+
+function tokensOf(source: string): ReturnType<typeof tokenize> {
+  try {
+    return tokenize(source);
+  } catch (error) {
+    throw asCompileError(error, source, []);
+  }
+}
+
+function asCompileError(error: unknown, source: string, before: readonly Issue[]): unknown {
+  if (!(error instanceof LexError)) return error;
+  return new CelCompileError(source, [...before, error.issue]);
 }
 
 const levels: readonly ReadonlyMap<string, string>[] = [
@@ -70,7 +90,7 @@ class Parser {
 
   whole(): Expr {
     const expr = this.#expression();
-    if (this.#peek().kind !== 'end') this.#unexpected();
+    if (this.#peek().kind !== 'end') this.#unexpected('<EOF>');
     return expr;
   }
 
@@ -89,6 +109,10 @@ class Parser {
     return token.text === text && token.kind !== 'literal' && token.kind !== 'end';
   }
 
+  #isOver(): boolean {
+    return this.#peek().kind === 'end';
+  }
+
   #accept(text: string): Token | undefined {
     return this.#is(text) ? this.#take() : undefined;
   }
@@ -99,10 +123,8 @@ class Parser {
   }
 
   #unexpected(wanted?: string): never {
-    const { at, text } = this.#peek();
-    const expecting = wanted === undefined ? '' : ` expecting '${wanted}'`;
-    const shown = text === '<EOF>' ? text : `'${text}'`;
-    throw new LexError(at, `Syntax error: mismatched input ${shown}${expecting}`);
+    const at = this.#next;
+    throw new LexError(this.#peek().at, syntaxError(this.#tokens, { at, wanted }));
   }
 
   #expression(): Expr {
@@ -261,7 +283,7 @@ class Parser {
       const optional = this.#accept('?') !== undefined;
       items.push({ value: this.#expression(), optional });
       if (items.length > itemsMax) throw new LexError(at, 'list literal has too many elements');
-      if (!this.#accept(',')) break;
+      if (!this.#accept(',') || this.#isOver()) break;
     }
     this.#expect(']');
     return { kind: 'list', at, items };
@@ -276,7 +298,7 @@ class Parser {
       const colon = this.#expect(':');
       entries.push({ at: colon.at, key, value: this.#expression(), optional });
       if (entries.length > itemsMax) throw new LexError(at, 'map literal has too many entries');
-      if (!this.#accept(',')) break;
+      if (!this.#accept(',') || this.#isOver()) break;
     }
     this.#expect('}');
     return { kind: 'map', at, entries };
@@ -305,8 +327,8 @@ class Parser {
     const optional = this.#accept('?') !== undefined;
     const token = this.#take();
     if (token.kind !== 'name' || keywords.has(token.text)) {
-      this.#next -= 1;
-      this.#unexpected();
+      const input = `.${optional ? '?' : ''}${token.kind === 'end' ? '' : token.text}`;
+      throw new LexError(token.at, `Syntax error: no viable alternative at input '${input}'`);
     }
     const field = token.text.replaceAll('`', '');
     const paren = optional || field !== token.text ? undefined : this.#accept('(');

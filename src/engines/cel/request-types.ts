@@ -1,6 +1,6 @@
 import type { Environment } from './environment.ts';
 import { type Functions, functionsOf, type Library } from './functions.ts';
-import { authorization, authorizerTypes } from './library/authorizer.ts';
+import { authorizerTypes } from './library/authorizer.ts';
 import { standardFunctions } from './standard-functions.ts';
 import type { StructType } from './struct-type.ts';
 import {
@@ -54,7 +54,15 @@ const namespaceType = objectType('Namespace', {
     finalizers: listType(stringType),
   }),
   spec: objectType('NamespaceSpec', { finalizers: listType(stringType) }),
-  status: objectType('NamespaceStatus', texts('phase')),
+  status: objectType('NamespaceStatus', {
+    ...texts('phase'),
+    conditions: listType(
+      objectType('NamespaceCondition', {
+        ...texts('status type message reason'),
+        lastTransitionTime: timestampType,
+      }),
+    ),
+  }),
 });
 
 /** The variable below `authorizer` that checks the resource of the request itself. */
@@ -97,13 +105,8 @@ const jsonPatches: Library = [
 
 let made: Functions | undefined;
 
-function functionsOfRequests(): Functions {
-  if (made !== undefined) return made;
-  const functions = new Map(standardFunctions());
-  for (const [name, overloads] of functionsOf([authorization, jsonPatches])) {
-    functions.set(name, [...(functions.get(name) ?? []), ...overloads]);
-  }
-  made = functions;
+function functionsOfPatches(): Functions {
+  made ??= new Map([...standardFunctions(), ...functionsOf([jsonPatches])]);
   return made;
 }
 
@@ -114,7 +117,7 @@ function functionsOfRequests(): Functions {
 export function requestEnvironment(use: {
   readonly names: readonly string[];
   readonly variables: ReadonlyMap<string, Type>;
-  /** Types that are known better here than in general. */
+  /** Types of a kind that it is checked by; the request's own resource is not known then. */
   readonly typed: ReadonlyMap<string, Type>;
   /** It makes a change: objects and operations of patches may be written. */
   readonly patches: boolean;
@@ -123,13 +126,14 @@ export function requestEnvironment(use: {
   for (const name of use.names) {
     const type = use.typed.get(name) ?? variableTypes[name];
     if (type !== undefined) variables.set(name, type);
-    if (name === 'authorizer') {
+    if (name === 'authorizer' && use.typed.size === 0) {
       variables.set(requestResourceName, variableTypes[requestResourceName] as Type);
     }
   }
   if (use.names.includes('variables')) {
     variables.set('variables', { name: 'kubernetes.variables', args: [], fields: use.variables });
   }
-  const functions = functionsOfRequests();
-  return use.patches ? { functions, variables, structs: patchStructs } : { functions, variables };
+  return use.patches
+    ? { functions: functionsOfPatches(), variables, structs: patchStructs }
+    : { functions: standardFunctions(), variables };
 }

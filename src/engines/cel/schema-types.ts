@@ -42,13 +42,12 @@ export function namesOf(member: string): readonly string[] {
 }
 
 const text: Schema = { type: 'string' };
-/** Names are bounded, and with them what rules about them cost. */
-const nameText: Schema = { type: 'string', validation: { maxLength: 253 } };
+/** Names, too, are estimated as if they could fill a request: later releases alone know better. */
 const metadata: Schema = {
   type: 'object',
   properties: new Map([
-    ['name', { schema: nameText }],
-    ['generateName', { schema: nameText }],
+    ['name', { schema: text }],
+    ['generateName', { schema: text }],
   ]),
 };
 const typeMeta: readonly (readonly [string, Property])[] = [
@@ -66,8 +65,10 @@ export function withTypeMeta(schema: Schema): Schema {
 
 /** A schema with all of it is left as it is, with what else it says of metadata. */
 function declaresTypeMeta({ properties }: Schema): boolean {
-  const meta = properties?.get('metadata')?.schema;
-  const isText = (property: Property | undefined) => property?.schema.type === 'string';
+  const given = properties?.get('metadata')?.schema;
+  const meta = given === undefined ? undefined : resolved(given);
+  const isText = (property: Property | undefined) =>
+    property !== undefined && resolved(property.schema).type === 'string';
   return (
     isText(properties?.get('apiVersion')) &&
     isText(properties?.get('kind')) &&

@@ -1,6 +1,7 @@
 import { type Functions, functionsOf } from './functions.ts';
 import { addresses } from './library/addresses.ts';
 import { operators } from './library/arithmetic.ts';
+import { authorization } from './library/authorizer.ts';
 import { conversions } from './library/conversions.ts';
 import { lists, sets } from './library/lists.ts';
 import { namedFormats } from './library/named-formats.ts';
@@ -13,7 +14,10 @@ import { urls } from './library/urls.ts';
 
 let made: Functions | undefined;
 
-/** The functions of CEL and those that custom kinds' rules have besides. */
+/**
+ * The functions of CEL and those that all expressions have besides: also the authorizer's, though the
+ * variable itself is only where it is declared.
+ */
 export function standardFunctions(): Functions {
   made ??= functionsOf([
     operators,
@@ -28,6 +32,7 @@ export function standardFunctions(): Functions {
     quantities,
     semver,
     namedFormats,
+    authorization,
   ]);
   return made;
 }

@@ -4,7 +4,7 @@ import { CelCostError, CelError, mapKey, type Value } from './values.ts';
 
 /** What one evaluation works with: variables by slot, and its cost. */
 export interface Frame extends CallContext {
-  readonly slots: Value[];
+  readonly slots: (Value | undefined)[];
 }
 
 /** A compiled node. Throws `CelError`. */

@@ -183,6 +183,12 @@ export function longTypeName(type: Type | string): string {
   return Object.hasOwn(longNames, name) ? (longNames[name] ?? name) : name;
 }
 
+/** How complaints about a whole expression write its type, unlike those about a part of it. */
+export function showWholeType(type: Type): string {
+  if (type.args.length === 0) return longTypeName(type);
+  return `${longTypeName(type)}(${type.args.map(showWholeType).join(', ')})`;
+}
+
 /** The number in a numeric value, or undefined. */
 export function numeric(value: Value): bigint | number | undefined {
   if (typeof value === 'bigint' || typeof value === 'number') return value;

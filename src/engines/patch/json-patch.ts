@@ -8,6 +8,7 @@ import {
   member,
   setMember,
 } from '../../base/json.ts';
+import { goValue } from '../schema/go-wording.ts';
 import { PatchError } from './patch-error.ts';
 
 const operationsMax = 10_000;
@@ -22,22 +23,22 @@ export interface JsonPatchOperation {
 
 /** Reads a decoded body as a patch. Throws PatchError: `malformed`, or `too-many` operations. */
 export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
-  if (!Array.isArray(body) || !body.every(isObject)) {
-    throw new PatchError(
-      'malformed',
-      'json: cannot unmarshal value into Go value of type jsonpatch.Patch',
-    );
+  if (!Array.isArray(body)) {
+    const type = 'Go value of type jsonpatch.Patch';
+    throw new PatchError('malformed', `json: cannot unmarshal ${goValue(body)} into ${type}`);
   }
   if (body.length > operationsMax) {
     const message = `The allowed maximum operations in a JSON patch is ${operationsMax}, got ${body.length}`;
     throw new PatchError('too-many', message);
   }
-  return body.map((one) => ({
-    op: text(one, 'op') ?? 'unknown',
-    path: text(one, 'path'),
-    from: text(one, 'from'),
-    value: member(one, 'value') ?? null,
-  }));
+  return body
+    .map((given) => (isObject(given) ? given : {}))
+    .map((one) => ({
+      op: text(one, 'op') ?? 'unknown',
+      path: text(one, 'path'),
+      from: text(one, 'from'),
+      value: member(one, 'value') ?? null,
+    }));
 }
 
 function text(operation: JsonObject, name: string): string | undefined {

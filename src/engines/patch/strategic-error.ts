@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../base/json.ts';
-import { goPlain, goTypeName } from '../apply/typed-errors.ts';
+import { goPlain, goTypeName } from '../../meta/go-values.ts';
 
 /**
  * How a strategic merge patch failed: its own form is bad (400), it asks for what cannot be done
@@ -57,5 +57,11 @@ export const notAStruct = (typeKind: string) =>
   mismatch(`merging an object in json but data type is not struct, instead is: ${typeKind}`);
 export const notAList = (typeKind: string) =>
   mismatch(`expected slice or array type, but got: ${typeKind}`);
+export const retainKeysDiffer = (one: JsonValue, other: JsonValue) =>
+  mismatch(
+    `${goPlain(one)} and ${goPlain(other)} are not deep equal: ` +
+      'this may happen when calculating the 3-way diff patch',
+  );
+export const badDirectiveValue = () => mismatch('invalid value for special key: $patch');
 export const badStrategies = (strategies: readonly string[]) =>
   mismatch(`unexpected patch strategy: [${strategies.join(' ')}]`);

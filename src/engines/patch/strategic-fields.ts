@@ -9,6 +9,8 @@ export interface FieldMerging {
   readonly strategy: 'merge' | 'replace' | undefined;
   /** Member that identifies the items of a merged list of objects; empty when there is none. */
   readonly mergeKey: string;
+  /** Whether a patch of an object names all members that it is to have. */
+  readonly retains: boolean;
 }
 
 /** The kind of Go type behind a schema, as messages name it. */
@@ -37,6 +39,7 @@ export function mergingOf(schema: Schema, name: string): FieldMerging {
     schema: field,
     strategy: strategyOf(field.patchStrategies ?? []),
     mergeKey: field.patchMergeKey ?? '',
+    retains: field.patchStrategies?.includes('retainKeys') === true,
   };
 }
 

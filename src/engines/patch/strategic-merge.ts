@@ -1,5 +1,18 @@
-import { isObject, type JsonObject, type JsonValue, member, setMember } from '../../base/json.ts';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  jsonEqual,
+  member,
+  setMember,
+} from '../../base/json.ts';
 import type { Schema } from '../schema/schema.ts';
+import {
+  deleteListPrefix,
+  directiveMember,
+  elementOrderPrefix,
+  retainKeysMember,
+} from './strategic-directives.ts';
 import {
   badDirective,
   badElementOrder,
@@ -14,36 +27,70 @@ import {
   noKeyDeclared,
   noMergeKey,
   orderDiffers,
+  retainKeysDiffer,
 } from './strategic-error.ts';
 import { type FieldMerging, goKindOf, listMergingOf, mergingOf } from './strategic-fields.ts';
 import { identityOfItem, inOrder } from './strategic-order.ts';
 
-const directiveMember = '$patch';
-const retainKeysMember = '$retainKeys';
-const deleteListPrefix = '$deleteFromPrimitiveList';
-const elementOrderPrefix = '$setElementOrder';
+/**
+ * What a patch is merged into: an object, where its directives are followed, or another patch, which
+ * takes them over along with its nulls.
+ */
+type Into = 'object' | 'patch';
 
 /**
  * Applies a strategic merge patch to an object of a built-in kind (PATCH-3). Neither argument
  * changes; the result shares parts with both. Throws StrategicMergeError.
  */
 export function strategicMerge(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
+  return mergeInto('object', schema, object, patch);
+}
+
+/**
+ * One strategic merge patch that does what `first` does and then `second`. Both have to ask for the
+ * same order of a list that they both order. Throws StrategicMergeError.
+ */
+export function combinePatches(schema: Schema, first: JsonObject, second: JsonObject): JsonObject {
+  return mergeInto('patch', schema, first, second);
+}
+
+function mergeInto(into: Into, schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
   const directive = member(patch, directiveMember);
   if (directive !== undefined) return followDirective(directive, patch);
   const merged: JsonObject = { ...object };
   const rest: JsonObject = { ...patch };
-  retainKeys(merged, rest);
+  if (into === 'object') retainKeys(merged, rest);
+  else moveRetainKeys(merged, rest);
   for (const name of Object.keys(rest)) {
-    if (name.startsWith(elementOrderPrefix)) mergeOrderedList(schema, { merged, rest, name });
+    if (!name.startsWith(elementOrderPrefix)) continue;
+    if (into === 'patch') copyOrder(merged, rest, name);
+    mergeOrderedList(into, schema, { merged, rest, name });
   }
   for (const name of Object.keys(rest)) {
     const value = rest[name];
     if (value === undefined) continue;
-    if (name.startsWith(deleteListPrefix)) {
-      deleteFromList(schema, { merged, name: fieldBehind(name, deleteListPrefix), value });
-    } else mergeMember(schema, { merged, name, value });
+    if (!name.startsWith(deleteListPrefix)) mergeMember(into, schema, { merged, name, value });
+    else if (into === 'patch') setMember(merged, name, value);
+    else deleteFromList(schema, { merged, name: fieldBehind(name, deleteListPrefix), value });
   }
   return merged;
+}
+
+function moveRetainKeys(merged: JsonObject, rest: JsonObject): void {
+  const listed = member(rest, retainKeysMember);
+  delete rest[retainKeysMember];
+  if (listed === undefined) return;
+  const before = member(merged, retainKeysMember);
+  if (before !== undefined && !jsonEqual(before, listed)) throw retainKeysDiffer(before, listed);
+  merged[retainKeysMember] = listed;
+}
+
+function copyOrder(merged: JsonObject, rest: JsonObject, name: string): void {
+  const order = rest[name];
+  const before = member(merged, name);
+  if (order === undefined) return;
+  if (before !== undefined && !jsonEqual(before, order)) throw badElementOrder();
+  merged[name] = order;
 }
 
 function followDirective(directive: JsonValue, patch: JsonObject): JsonObject {
@@ -81,22 +128,23 @@ interface MemberChange {
   readonly value: JsonValue;
 }
 
-function mergeMember(schema: Schema, { merged, name, value }: MemberChange): void {
+function mergeMember(into: Into, schema: Schema, { merged, name, value }: MemberChange): void {
   if (value === null) {
     delete merged[name];
+    if (into === 'patch') setMember(merged, name, null);
     return;
   }
   const present = member(merged, name);
   if (isObject(present) && isObject(value)) {
     const field = mergingOf(schema, name);
     const replaced = field.strategy === 'replace';
-    setMember(merged, name, replaced ? value : strategicMerge(field.schema, present, value));
+    setMember(merged, name, replaced ? value : mergeInto(into, field.schema, present, value));
   } else if (Array.isArray(present) && Array.isArray(value)) {
     const field = listMergingOf(schema, name);
-    const list = field.strategy === 'merge' ? mergeLists(field, present, value) : value;
+    const list = field.strategy === 'merge' ? mergeLists(into, field, present, value) : value;
     setMember(merged, name, list);
   } else {
-    const bare = withoutDirectives(value, { dropNulls: true });
+    const bare = withoutDirectives(value, { dropNulls: into === 'object' });
     if (bare === undefined) delete merged[name];
     else setMember(merged, name, bare);
   }
@@ -109,7 +157,7 @@ function deleteFromList(schema: Schema, { merged, name, value }: MemberChange): 
   const field = listMergingOf(schema, name);
   if (present.length === 0 && value.length === 0) return;
   if (itemKind([present, value]) === 'map') {
-    setMember(merged, name, mergeLists(field, present, value));
+    setMember(merged, name, mergeLists('object', field, present, value));
     return;
   }
   const gone = new Set(value);
@@ -147,14 +195,14 @@ function withoutDirectives(
 type ItemKind = 'map' | 'string' | 'number' | 'boolean' | 'null';
 
 /** The one kind all items of the lists have. Throws when there is none, or none allowed. */
-function itemKind(lists: readonly JsonValue[][]): ItemKind {
+export function itemKind(lists: readonly (readonly JsonValue[])[]): ItemKind {
   let kind: ItemKind | undefined;
   for (const list of lists) {
     for (const item of list) {
       if (kind === undefined && Array.isArray(item)) throw listOfLists();
       const own = Array.isArray(item) ? undefined : kindOfItem(item);
       kind ??= own;
-      if (own !== kind) throw mixedItems(lists as JsonValue[]);
+      if (own !== kind) throw mixedItems(lists as JsonValue[][]);
     }
   }
   if (kind === undefined) throw noItems();
@@ -169,7 +217,12 @@ function kindOfItem(item: JsonValue): ItemKind {
 }
 
 /** Merges lists whose strategy is merge, and puts them in order. */
-function mergeLists(field: FieldMerging, live: JsonValue[], patch: JsonValue[]): JsonValue[] {
+function mergeLists(
+  into: Into,
+  field: FieldMerging,
+  live: JsonValue[],
+  patch: JsonValue[],
+): JsonValue[] {
   if (live.length === 0 && patch.length === 0) return live;
   if (itemKind([live, patch]) !== 'map') {
     const merged = [...new Set([...live, ...patch])];
@@ -178,7 +231,7 @@ function mergeLists(field: FieldMerging, live: JsonValue[], patch: JsonValue[]):
   const { mergeKey, schema } = field;
   if (mergeKey === '') throw noKeyDeclared(goKindOf(schema));
   const { kept, given } = followItemDirectives(live, patch, mergeKey);
-  const merged = mergeItems(field, kept, given);
+  const merged = mergeItems(into, field, { live: kept, given });
   return inOrder(merged, given, { live: kept, mergeKey });
 }
 
@@ -217,9 +270,9 @@ function requiredKey(item: JsonObject, mergeKey: string): JsonValue {
 }
 
 function mergeItems(
+  into: Into,
   { schema, mergeKey }: FieldMerging,
-  live: readonly JsonValue[],
-  given: readonly JsonValue[],
+  { live, given }: { readonly live: readonly JsonValue[]; readonly given: readonly JsonValue[] },
 ): JsonValue[] {
   const merged = [...live];
   const places = new Map<JsonValue, number>();
@@ -233,7 +286,7 @@ function mergeItems(
     const place = places.get(key);
     const present = place === undefined ? undefined : merged[place];
     if (place !== undefined && isObject(present)) {
-      merged[place] = strategicMerge(schema, present, item);
+      merged[place] = mergeInto(into, schema, present, item);
     } else {
       places.set(key, merged.length);
       merged.push(item);
@@ -250,7 +303,7 @@ interface OrderedList {
 }
 
 /** Merges the list a `$setElementOrder/…` is about, and orders it so. */
-function mergeOrderedList(schema: Schema, { merged, rest, name }: OrderedList): void {
+function mergeOrderedList(into: Into, schema: Schema, { merged, rest, name }: OrderedList): void {
   const order = rest[name];
   delete rest[name];
   if (!Array.isArray(order)) throw badType('[]', order);
@@ -260,7 +313,7 @@ function mergeOrderedList(schema: Schema, { merged, rest, name }: OrderedList): 
   const merging = listMergingOf(schema, field);
   checkOrder(given, order, merging.mergeKey);
   if (live === undefined && given === undefined) return;
-  const list = mergeForOrder(merging, live, given);
+  const list = mergeForOrder(into, merging, { live, given });
   itemKind([live ?? [], given ?? []]);
   const { mergeKey } = merging;
   const before = given === undefined ? live : freedPlaces(merging, live, given);
@@ -294,16 +347,17 @@ function listMember(object: JsonObject, name: string): JsonValue[] | undefined {
 }
 
 function mergeForOrder(
+  into: Into,
   field: FieldMerging,
-  live: JsonValue[] | undefined,
-  given: JsonValue[] | undefined,
+  lists: { readonly live: JsonValue[] | undefined; readonly given: JsonValue[] | undefined },
 ): JsonValue[] {
+  const { live, given } = lists;
   if (given === undefined) return live ?? [];
   if (live === undefined) {
     const bare = withoutDirectives(given, { dropNulls: false });
     return Array.isArray(bare) ? bare : [];
   }
-  return field.strategy === 'merge' ? mergeLists(field, live, given) : given;
+  return field.strategy === 'merge' ? mergeLists(into, field, live, given) : given;
 }
 
 /** The items a patch gives must come in the order it asks for; deletions may stand anywhere. */

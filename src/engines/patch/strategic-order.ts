@@ -1,4 +1,5 @@
 import { isObject, type JsonValue, member } from '../../base/json.ts';
+import { directiveMember } from './strategic-directives.ts';
 import { badType, noMergeKey } from './strategic-error.ts';
 
 /** What identifies an item: the item itself, or with a merge key that member of it. */
@@ -11,7 +12,7 @@ export function identityOfItem(
 }
 
 /** First position of each item. */
-function positions(list: readonly JsonValue[], mergeKey: string) {
+export function positions(list: readonly JsonValue[], mergeKey: string) {
   const found = new Map<JsonValue | undefined, number>();
   for (const [index, item] of list.entries()) {
     const identity = identityOfItem(item, mergeKey);
@@ -72,11 +73,17 @@ export function inOrder(
   return [...out, ...left.slice(leftAt), ...right.slice(rightAt)];
 }
 
+/** Items that are deletions themselves, as a patch has them, go last. */
 function sortBy(
   items: readonly JsonValue[],
   order: ReadonlyMap<JsonValue | undefined, number>,
   mergeKey: string,
 ): JsonValue[] {
-  const at = (item: JsonValue) => order.get(identityOfItem(item, mergeKey)) ?? -1;
+  const at = (item: JsonValue) =>
+    isDeletion(item) ? Number.MAX_SAFE_INTEGER : (order.get(identityOfItem(item, mergeKey)) ?? -1);
   return [...items].sort((one, other) => at(one) - at(other));
 }
+
+/** Whether an item of a patch says that the one of its key goes. */
+export const isDeletion = (item: JsonValue): boolean =>
+  isObject(item) && member(item, directiveMember) === 'delete';

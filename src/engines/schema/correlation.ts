@@ -46,11 +46,31 @@ export function correlateItem(at: Correlation | undefined, index: number): Corre
   return old === undefined ? undefined : correlate({ old, value, schema: at.schema.items });
 }
 
-/** Whether the value is what it was. */
+/**
+ * Whether the value is what it was, as upstream sees it: the order of a map-type list does not
+ * count, and an object with a member that its schema does not name is never unchanged.
+ */
 export function isUnchanged(at: Correlation): boolean {
-  at.equal ??= jsonEqual(at.old, at.value);
+  at.equal ??= staysInPlace(at);
   return at.equal;
 }
+
+function staysInPlace(at: Correlation): boolean {
+  const { old, value, schema } = at;
+  if (Array.isArray(old) && Array.isArray(value)) {
+    if (old.length !== value.length) return false;
+    if (schema.listType !== 'map') return jsonEqual(old, value);
+    return value.every((_, index) => isPairUnchanged(correlateItem(at, index)));
+  }
+  if (isObject(old) && isObject(value)) {
+    const names = Object.keys(value);
+    if (names.length !== Object.keys(old).length) return false;
+    return names.every((name) => isPairUnchanged(correlateMember(at, name)));
+  }
+  return jsonEqual(old, value);
+}
+
+const isPairUnchanged = (pair: Correlation | undefined) => pair !== undefined && isUnchanged(pair);
 
 function itemsByKey(list: JsonArray, keys: readonly string[]): ReadonlyMap<string, JsonValue> {
   const items = new Map<string, JsonValue>();

@@ -246,13 +246,13 @@ describe('uniqueness', () => {
       'keys',
       keyed('k'),
       [{ k: 1 }, { k: 2 }, { k: 1, v: 1 }],
-      [{ field: 'a[2]', message: 'Duplicate value: {"k":1}' }],
+      [{ field: 'a[2]', message: 'Duplicate value: map[string]interface {}{"k":1}' }],
     ],
     [
       'absent keys',
       keyed('k'),
       [{}, { v: 1 }],
-      [{ field: 'a[1]', message: 'Duplicate value: {}' }],
+      [{ field: 'a[1]', message: 'Duplicate value: map[string]interface {}{}' }],
     ],
     [
       'several keys',

@@ -2,24 +2,38 @@ import type { JsonObject } from '../../base/json.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { applyDefaults } from './defaults.ts';
 import { coerceEmbedded, type EmbeddedRules } from './embedded.ts';
-import { dropNulls, prune } from './prune.ts';
+import { dropNulls, dropUntypedNulls, prune } from './prune.ts';
 import type { Schema } from './schema.ts';
+
+/** What makes of an object in place what the server keeps of it, and tells which members it drops. */
+export type CustomDecoder = (object: JsonObject, options?: CustomDecoding) => string[];
+
+export interface CustomDecoding {
+  /** Leaves nulls for validation to judge, where it does not take them for values of any type. */
+  readonly keepsNulls?: boolean;
+}
 
 /**
  * Makes of a body what the server keeps of a custom object, in place, in upstream's order: defaults,
  * then typed metadata, pruning, nulls dropped, embedded metadata. Gives the paths of the members
  * that were not known. Throws `DecodeError` or `EmbeddedError` for metadata of the wrong type.
  */
-export function decodeCustom(
-  schema: Schema,
-  rules: EmbeddedRules,
-): (object: JsonObject) => string[] {
+export function decodeCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder {
   const fill = applyDefaults(schema);
+  const shape = pruneCustom(schema, rules);
+  return (object, options) => {
+    fill(object);
+    return shape(object, options);
+  };
+}
+
+/** The same for an object that has its defaults: only drops what its schema does not know. */
+export function pruneCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder {
   const pruneObject = prune(schema);
   const drop = dropNulls(schema);
+  const dropUntyped = dropUntypedNulls(schema);
   const metadataOf = decodeTyped(rules.objectMeta);
-  return (object) => {
-    fill(object);
+  return (object, { keepsNulls = false } = {}) => {
     const unknown: string[] = [];
     const given = object['metadata'];
     const metadata =
@@ -27,7 +41,8 @@ export function decodeCustom(
         ? undefined
         : metadataOf(given, (path) => unknown.push(`metadata.${path}`));
     unknown.push(...pruneObject(object));
-    drop(object);
+    if (keepsNulls) dropUntyped(object);
+    else drop(object);
     unknown.push(...coerceEmbedded(schema, object, rules));
     if (metadata !== undefined) object['metadata'] = metadata;
     return unknown;

@@ -1,7 +1,14 @@
 import type { JsonValue } from '../../base/json.ts';
 import { DecodeError, depthMessage, maxDepth } from './depth.ts';
-import { goType, goValue } from './go-wording.ts';
+import { cannotConvert, goType, goValue } from './go-wording.ts';
 import type { Schema } from './schema.ts';
+
+/**
+ * What upstream decodes the value from, which shows in its messages: the text of a body, the text
+ * that it makes of a patched document, members sorted, or the map that a strategic merge patch was
+ * applied to.
+ */
+export type DecodeSource = 'text' | 'patched' | 'map';
 
 /**
  * What a typed decoder knows about where it stands. `fields` holds the names of the struct members
@@ -18,9 +25,13 @@ export interface DecodeContext {
   readonly unknown: string[];
   /** Follow the members as they stand in the input, so that what is found has that order. */
   readonly inputOrder: boolean;
+  readonly source: DecodeSource;
 }
 
-export function newContext(options: { readonly inputOrder: boolean }): DecodeContext {
+export function newContext(options: {
+  readonly inputOrder: boolean;
+  readonly source: DecodeSource;
+}): DecodeContext {
   return {
     fields: [],
     steps: [],
@@ -29,6 +40,7 @@ export function newContext(options: { readonly inputOrder: boolean }): DecodeCon
     error: undefined,
     unknown: [],
     inputOrder: options.inputOrder,
+    source: options.source,
   };
 }
 
@@ -44,10 +56,17 @@ export function failType(
   into: { readonly schema?: Schema; readonly type?: string; readonly what?: string },
 ): void {
   if (context.error !== undefined) return;
+  const isMap = context.source === 'map';
+  if (isMap && into.type === undefined && into.schema !== undefined) {
+    context.error = cannotConvert(value, into.schema);
+    return;
+  }
   const type = into.type ?? (into.schema === undefined ? 'string' : goType(into.schema));
   const what = into.what ?? goValue(value);
   const place =
-    context.struct === '' ? 'value' : `struct field ${context.struct}.${context.fields.join('.')}`;
+    isMap || context.struct === ''
+      ? 'value'
+      : `struct field ${context.struct}.${context.fields.join('.')}`;
   context.error = `json: cannot unmarshal ${what} into Go ${place} of type ${type}`;
 }
 

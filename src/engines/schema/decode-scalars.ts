@@ -103,6 +103,8 @@ function integerDecoder(schema: Schema): Decoder {
   const fits = schema.format === 'int32' ? isInt32 : isInt64;
   return (value, context) => {
     if (fits(value)) return value;
+    // Go's converter of maps cuts what is too large.
+    if (context.source === 'map' && isInt64(value)) return Number(value) | 0;
     const isNumber = typeof value === 'number' || typeof value === 'bigint';
     failType(context, value, { schema, ...(isNumber ? { what: `number ${value}` } : {}) });
     return value;
@@ -158,14 +160,32 @@ function decodeQuantity(value: JsonValue, context: DecodeContext): JsonValue {
 function bytesDecoder(schema: Schema): Decoder {
   return (value, context) => {
     if (typeof value !== 'string') {
+      if (Array.isArray(value)) return bytesOfNumbers(value, context);
       failType(context, value, { schema });
       return value;
     }
     const text = /[\r\n]/.test(value) ? value.replace(/[\r\n]/g, '') : value;
     const at = base64ErrorAt(text);
-    if (at !== undefined) fail(context, `illegal base64 data at input byte ${at}`);
+    const framed = context.source === 'map' ? 'error decoding from json: ' : '';
+    if (at !== undefined) fail(context, `${framed}illegal base64 data at input byte ${at}`);
     return text;
   };
+}
+
+/** To Go, bytes are a list of numbers too. */
+function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): JsonValue {
+  const isMap = context.source === 'map';
+  const bytes = items.map((item) => {
+    if (item === null) return 0;
+    const isNumber = typeof item === 'number';
+    // Its converter of maps cuts a number that is too large.
+    if (isNumber && (isMap || (Number.isInteger(item) && item >= 0 && item <= 255))) return item;
+    if (isMap) fail(context, 'unrecognized type: uint8');
+    else
+      failType(context, item, { type: 'uint8', ...(isNumber ? { what: `number ${item}` } : {}) });
+    return 0;
+  });
+  return Buffer.from(bytes).toString('base64');
 }
 
 const base64Characters = /^[A-Za-z0-9+/]*/;

@@ -5,8 +5,10 @@ import {
   type JsonValue,
   setMember,
 } from '../../base/json.ts';
+import { compareText } from '../../base/text-order.ts';
 import {
   type DecodeContext,
+  type DecodeSource,
   descend,
   enterName,
   fail,
@@ -23,7 +25,11 @@ import { anySchema, type Property, resolved, type Schema } from './schema.ts';
 export type UnknownFieldReport = (path: string) => void;
 
 /** Gives the object as the server keeps it; the input stays as it was. */
-export type TypedDecoder = (value: JsonValue, report?: UnknownFieldReport) => JsonObject;
+export type TypedDecoder = (
+  value: JsonValue,
+  report?: UnknownFieldReport,
+  source?: DecodeSource,
+) => JsonObject;
 
 const decoders = new WeakMap<Schema, TypedDecoder>();
 const walkers = new WeakMap<Schema, TypedWalker>();
@@ -40,13 +46,16 @@ export function decodeTyped(schema: Schema): TypedDecoder {
   const known = decoders.get(at);
   if (known !== undefined) return known;
   const walker = walkerOf(at);
-  const decoder: TypedDecoder = (value, report) => {
-    const context = newContext({ inputOrder: false });
+  const decoder: TypedDecoder = (value, report, source = 'text') => {
+    const context = newContext({ inputOrder: false, source });
     const object = value === null ? walker.zero() : walker.decode(value, context);
-    if (context.error !== undefined) throw new DecodeError(firstOf(walker, value).error ?? '');
+    if (context.error !== undefined) {
+      throw new DecodeError(
+        source === 'map' ? context.error : (firstOf(walker, value, source).error ?? ''),
+      );
+    }
     if (context.unknown.length > 0 && report !== undefined) {
-      const found = context.unknown.length === 1 ? context : firstOf(walker, value);
-      for (const path of new Set(found.unknown)) report(path);
+      for (const path of new Set(unknownOf(walker, value, context))) report(path);
     }
     return object as JsonObject;
   };
@@ -54,9 +63,21 @@ export function decodeTyped(schema: Schema): TypedDecoder {
   return decoder;
 }
 
+/** What was unknown, in the order in which upstream tells it: a map has none but the names' own. */
+function unknownOf(
+  walker: TypedWalker,
+  value: JsonValue,
+  { unknown, source }: DecodeContext,
+): readonly string[] {
+  if (unknown.length === 1) return unknown;
+  if (source !== 'map') return firstOf(walker, value, source).unknown;
+  const quoted = (path: string) => `${path}"`;
+  return unknown.sort((one, other) => compareText(quoted(one), quoted(other)));
+}
+
 /** A second look, members in input order: which error comes first is part of the answer. */
-function firstOf(walker: TypedWalker, value: JsonValue): DecodeContext {
-  const context = newContext({ inputOrder: true });
+function firstOf(walker: TypedWalker, value: JsonValue, source: DecodeSource): DecodeContext {
+  const context = newContext({ inputOrder: true, source });
   walker.decode(value, context);
   return context;
 }
@@ -136,8 +157,14 @@ function itemDecoder(element: TypedWalker) {
   };
 }
 
+/** What is in a map is stored under its key, so that bytes which are not there are no bytes. */
+function elementWalker(schema: Schema): TypedWalker {
+  const walker = lazyWalker(schema);
+  return schema.format === 'byte' ? { ...walker, zero: () => '' } : walker;
+}
+
 function mapWalker(schema: Schema): TypedWalker {
-  const element = lazyWalker(schema.additionalProperties ?? anySchema);
+  const element = elementWalker(schema.additionalProperties ?? anySchema);
   const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
     if (!isObject(value)) {
       failType(context, value, { schema });
@@ -269,7 +296,9 @@ function noteUnknown(
 }
 
 function lookInInputOrder(struct: Struct, value: JsonObject, context: DecodeContext): JsonObject {
-  for (const name of Object.keys(value)) {
+  const names = Object.keys(value);
+  if (context.source === 'patched') names.sort(compareText);
+  for (const name of names) {
     const given = value[name];
     const field = struct.byName.get(name);
     if (given === undefined) continue;

@@ -129,7 +129,7 @@ export function validateEmbedded(
 function checkApiVersion(resource: JsonObject, path: string, errors: FieldError[]): void {
   const field = childPath(path, 'apiVersion');
   const value = member(resource, 'apiVersion');
-  if (value === undefined) errors.push(required(field));
+  if (value === undefined) errors.push(required(field, 'must not be empty'));
   else if (typeof value !== 'string') errors.push(invalid(field, value, 'must be a string'));
   else if (value === '') errors.push(invalid(field, value, 'must not be empty'));
   else if (value.split('/').length > 2) {
@@ -146,7 +146,7 @@ interface Checked {
 function checkKind(resource: JsonObject, at: Checked): void {
   const field = childPath(at.path, 'kind');
   const value = member(resource, 'kind');
-  if (value === undefined) at.errors.push(required(field));
+  if (value === undefined) at.errors.push(required(field, 'must not be empty'));
   else if (typeof value !== 'string') at.errors.push(invalid(field, value, 'must be a string'));
   else if (value === '') at.errors.push(invalid(field, value, 'must not be empty'));
   else {

@@ -6,6 +6,7 @@ import {
   member,
 } from '../../base/json.ts';
 import { duplicate, type FieldError, invalid } from '../../meta/field-error.ts';
+import { goBadValue } from './go-wording.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
 import { anySchema, type Property, resolved, type Schema, saysNothing } from './schema.ts';
 import { canonical } from './validate.ts';
@@ -101,7 +102,7 @@ function repeated(values: readonly Identity[]): number[] {
 function checkSet(list: JsonArray, path: string, errors: FieldError[]): void {
   if (list.length < 2) return;
   for (const index of repeated(list.map(identity))) {
-    errors.push(duplicate(indexPath(path, index), list[index]));
+    errors.push(duplicate(indexPath(path, index), list[index], goBadValue(list[index])));
   }
 }
 
@@ -118,7 +119,7 @@ function checkMap(
   if (list.length < 2) return;
   for (const index of repeated(list.map((item) => keyIdentity(item, at.keys)))) {
     const keys = keysOf(list[index] as JsonValue, at.keys);
-    at.errors.push(duplicate(indexPath(at.path, index), keys));
+    at.errors.push(duplicate(indexPath(at.path, index), keys, goBadValue(keys)));
   }
 }
 

@@ -150,17 +150,33 @@ function pruneUnknown(value: JsonValue, path: string, removed: string[]): void {
 
 /** Removes null members and map values that are neither nullable nor defaulted, in place. */
 export function dropNulls(schema: Schema): (value: JsonValue) => void {
-  return dropperOf(resolved(schema));
+  return dropperOf(resolved(schema), anyNull);
+}
+
+/** The same, of nothing but what may be of any type: null passes for a value there. */
+export function dropUntypedNulls(schema: Schema): (value: JsonValue) => void {
+  return dropperOf(resolved(schema), untypedNull);
 }
 
 type Dropper = (value: JsonValue) => void;
-const droppers = new WeakMap<Schema, Dropper>();
 
-function dropperOf(schema: Schema): Dropper {
-  const known = droppers.get(schema);
+/** Which nulls go, by what stands where they are; and the droppers made so far. */
+interface Dropping {
+  readonly of: (schema: Schema) => boolean;
+  readonly made: WeakMap<Schema, Dropper>;
+}
+
+const anyNull: Dropping = { of: () => true, made: new WeakMap() };
+const untypedNull: Dropping = {
+  of: ({ type, intOrString }) => type === undefined && intOrString !== true,
+  made: new WeakMap(),
+};
+
+function dropperOf(schema: Schema, dropping: Dropping): Dropper {
+  const known = dropping.made.get(schema);
   if (known !== undefined) return known;
-  const dropper = buildDropper(schema);
-  droppers.set(schema, dropper);
+  const dropper = buildDropper(schema, dropping);
+  dropping.made.set(schema, dropper);
   return dropper;
 }
 
@@ -170,22 +186,24 @@ interface Slot {
   readonly refusesNull: boolean;
 }
 
-function slotOf(schema: Schema): Slot | undefined {
+function slotOf(schema: Schema, dropping: Dropping): Slot | undefined {
   const at = resolved(schema);
   if (saysNothing(at)) return undefined;
-  const refusesNull = at.nullable !== true && (at.default === undefined || at.default === null);
-  return { drop: dropperOf(at), refusesNull };
+  const isBare = at.nullable !== true && (at.default === undefined || at.default === null);
+  return { drop: dropperOf(at, dropping), refusesNull: isBare && dropping.of(at) };
 }
 
-function buildDropper(schema: Schema): Dropper {
+function buildDropper(schema: Schema, dropping: Dropping): Dropper {
   const slots = new Map<string, Slot>();
   for (const [name, property] of schema.properties ?? new Map<string, Property>()) {
-    const slot = slotOf(property.schema);
+    const slot = slotOf(property.schema, dropping);
     if (slot !== undefined) slots.set(name, slot);
   }
   const additional =
-    schema.additionalProperties === undefined ? undefined : slotOf(schema.additionalProperties);
-  const items = schema.items === undefined ? undefined : slotOf(schema.items);
+    schema.additionalProperties === undefined
+      ? undefined
+      : slotOf(schema.additionalProperties, dropping);
+  const items = schema.items === undefined ? undefined : slotOf(schema.items, dropping);
   return (value) => {
     if (typeof value !== 'object' || value === null) return;
     if (Array.isArray(value)) {

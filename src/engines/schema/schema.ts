@@ -61,6 +61,8 @@ export interface Schema {
   readonly alternatives?: Alternatives;
   /** Name of the built-in type (`io.k8s.api.core.v1.Pod` without vendor: `core.v1.Pod`). */
   readonly typeName?: string;
+  /** What Go calls the type where that is neither `typeName` nor follows: `v1.RestartPolicy`. */
+  readonly goName?: string;
 }
 
 /** The shapes a value may have, and what an object or the items of a list then are. */

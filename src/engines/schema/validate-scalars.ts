@@ -8,7 +8,7 @@ import {
   typeInvalid,
 } from '../../meta/field-error.ts';
 import { formatCheck } from './formats.ts';
-import { goFloat } from './go-wording.ts';
+import { goBadValue, goFloat } from './go-wording.ts';
 import type { ValueValidation } from './schema.ts';
 
 /**
@@ -29,12 +29,15 @@ export function compositeError(message: string): FieldError {
   return invalid(noField, '', message);
 }
 
-/** JSON's type of a value as messages have it. */
+/**
+ * JSON's type of a value as messages have it. What fits no int64, and what is written with a fraction
+ * or an exponent and is beyond what a float64 counts one by one, is no integer.
+ */
 export function typeOfValue(value: JsonValue): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
-  if (typeof value === 'bigint') return 'integer';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  if (typeof value === 'bigint') return BigInt.asIntN(64, value) === value ? 'integer' : 'number';
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? 'integer' : 'number';
   return typeof value;
 }
 
@@ -127,30 +130,23 @@ export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck
   const names = allowed.map((one) => (typeof one === 'string' ? one : showValue(one)));
   return (value, path, errors) => {
     if (value !== null && allowed.some((one) => jsonEqual(one, value))) return;
-    const shown = value === null ? 'null' : value;
-    errors.push(notSupported(fieldOf(path), shown, names));
+    errors.push(notSupported(fieldOf(path), value, names, goBadValue(value)));
   };
 }
 
-/** Bounds and multiples; a limit on an integer is cut to one, as upstream's comparison does. */
-export function numberCheck(
-  validation: ValueValidation,
-  node: { readonly types: readonly string[]; readonly format: string },
-): ValueCheck | undefined {
+/**
+ * Bounds and multiples; a limit on an integer is cut to one, as upstream's comparison does. A format
+ * (`int32`, `float`) bounds nothing: 1.32 has it for documentation.
+ */
+export function numberCheck(validation: ValueValidation): ValueCheck | undefined {
   const { maximum, minimum, multipleOf } = validation;
-  const inRange = rangeCheck(node);
-  if ([maximum, minimum, multipleOf, inRange].every((one) => one === undefined)) return undefined;
+  if ([maximum, minimum, multipleOf].every((one) => one === undefined)) return undefined;
   return (value, path, errors) => {
     if (typeof value !== 'number' && typeof value !== 'bigint') return;
     const number = value;
     const whole = typeof number === 'bigint' || Number.isInteger(number);
     const limit = (one: number) => (whole ? Math.trunc(one) : one);
     const field = fieldOf(path);
-    if (inRange !== undefined && !inRange(number)) {
-      const form = node.format === '' ? '(default format)' : `with format ${node.format}`;
-      const what = `${node.types[0]} ${form}`;
-      errors.push(compositeError(`Checked value must be of type ${what} in ${path}`));
-    }
     if (multipleOf !== undefined && !isMultiple(number, limit(multipleOf))) {
       const message = `${path} in body should be a multiple of ${goFloat(multipleOf)}`;
       errors.push(invalid(field, number, message));
@@ -172,27 +168,6 @@ export function numberCheck(
       }
     }
   };
-}
-
-/** What fits each format of an integer, from the least to before the end. */
-const integerRanges: Readonly<Record<string, readonly [least: bigint, end: bigint]>> = {
-  int32: [-(2n ** 31n), 2n ** 31n],
-  uint32: [0n, 2n ** 32n],
-  uint64: [0n, 2n ** 64n],
-};
-
-function rangeCheck(node: { readonly types: readonly string[]; readonly format: string }) {
-  if (node.types.length !== 1) return undefined;
-  if (node.types[0] === 'integer') {
-    const [least, end] = integerRanges[node.format] ?? [-(2n ** 63n), 2n ** 63n];
-    const isWhole = (value: number | bigint) =>
-      typeof value === 'bigint' || Number.isInteger(value);
-    return (value: number | bigint) => isWhole(value) && value >= least && value < end;
-  }
-  if (node.types[0] === 'number' && node.format === 'float') {
-    return (value: number | bigint) => Number.isFinite(Math.fround(Number(value)));
-  }
-  return undefined;
 }
 
 function isMultiple(value: number | bigint, factor: number): boolean {

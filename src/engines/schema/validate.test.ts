@@ -35,7 +35,6 @@ const rows: readonly Row[] = [
     [],
     1.5,
     'FieldValueTypeInvalid spec: Invalid value: "number": spec in body must be of type integer: "number"',
-    'FieldValueInvalid <nil>: Invalid value: "": Checked value must be of type integer (default format) in spec',
   ],
   [
     { type: 'string', nullable: true },
@@ -123,9 +122,27 @@ const rows: readonly Row[] = [
   ],
   [
     { type: 'integer', format: 'int32' },
-    [5],
-    2 ** 31,
-    'FieldValueInvalid <nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec',
+    [5, 2 ** 31, 2n ** 63n - 1n],
+    2n ** 63n,
+    'FieldValueTypeInvalid spec: Invalid value: "number": spec in body must be of type integer: "number"',
+  ],
+  [
+    { type: 'integer' },
+    [-(2n ** 63n), Number.MAX_SAFE_INTEGER],
+    1e17,
+    'FieldValueTypeInvalid spec: Invalid value: "number": spec in body must be of type integer: "number"',
+  ],
+  [
+    { 'x-kubernetes-int-or-string': true, format: 'ipv4' },
+    [5, '10.0.0.1'],
+    'x',
+    'FieldValueTypeInvalid spec: Invalid value: "x": spec in body must be of type ipv4: "x"',
+  ],
+  [
+    { type: 'number', format: 'float' },
+    [1e300, 2n ** 63n],
+    'a',
+    'FieldValueTypeInvalid spec: Invalid value: "string": spec in body must be of type number: "string"',
   ],
   [
     { type: 'array', minItems: 1 },
@@ -266,6 +283,32 @@ describe('ratcheting', () => {
       0,
     ],
     ['an item that is new', keyed, [{ k: 'b', v: 'long' }], [{ k: 'a', v: 'long' }], 1],
+    [
+      'a keyed list in another order',
+      { type: 'object', properties: { l: { ...keyed, maxItems: 1 } } },
+      { l: [{ k: 'b' }, { k: 'a' }] },
+      { l: [{ k: 'a' }, { k: 'b' }] },
+      0,
+    ],
+    [
+      'another list in another order',
+      { type: 'object', properties: { l: { type: 'array', items: short, maxItems: 1 } } },
+      { l: ['b', 'a'] },
+      { l: ['a', 'b'] },
+      1,
+    ],
+    [
+      'an object with a member that no schema names',
+      {
+        type: 'object',
+        properties: {
+          o: { type: 'object', required: ['r'], 'x-kubernetes-preserve-unknown-fields': true },
+        },
+      },
+      { o: { u: 1 } },
+      { o: { u: 1 } },
+      1,
+    ],
     [
       'items of other lists have no pair',
       { type: 'array', items: short },

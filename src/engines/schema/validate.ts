@@ -77,7 +77,7 @@ export function compile(node: ValidationNode): Check {
     pattern === undefined || pattern === '' ? undefined : lazyPattern(pattern),
   );
   const checkFormat = formatValueCheck(node.format);
-  const checkNumber = numberCheck(node.values, node);
+  const checkNumber = numberCheck(node.values);
   const checkEnum = enumCheck(node.enum);
   const checkItems = itemsCheck(node);
   const checkMembers = membersCheck(node);

@@ -35,14 +35,9 @@ function typesOf(node: Schema | NestedValidation): readonly string[] {
   return node.type === undefined ? [] : [node.type];
 }
 
-/** The format, if values of the type have it: others are there for documentation. */
-function checkedFormat(types: readonly string[], format: string | undefined): string {
-  if (format === undefined || types.length > 1) return '';
-  const type = types[0] ?? 'string';
-  if (type === 'string') return formatCheck(format) === undefined ? '' : format;
-  if (type === 'integer') return format === 'int32' || format === 'int64' ? format : '';
-  if (type === 'number') return format === 'float' || format === 'double' ? format : '';
-  return '';
+/** The format, if it is one of strings that is checked: all others are there for documentation. */
+function checkedFormat(format: string | undefined): string {
+  return format === undefined || formatCheck(format) === undefined ? '' : format;
 }
 
 export function nodeOfSchema(schema: Schema): ValidationNode {
@@ -58,7 +53,7 @@ export function nodeOfSchema(schema: Schema): ValidationNode {
   return {
     types,
     nullable: at.nullable === true,
-    format: checkedFormat(types, values.format ?? at.format),
+    format: checkedFormat(values.format ?? at.format),
     enum: values.enum,
     values,
     required: at.required ?? [],
@@ -79,7 +74,7 @@ export function nodeOfNested(nested: NestedValidation): ValidationNode {
   return {
     types,
     nullable: nested.nullable === true,
-    format: checkedFormat(types, nested.format),
+    format: checkedFormat(nested.format),
     enum: nested.enum,
     values: nested,
     required: nested.required ?? [],

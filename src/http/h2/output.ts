@@ -54,7 +54,6 @@ export class Output {
   readonly #socket: Socket;
   readonly #owner: OutputOwner;
   #ready: Http2Stream[] = [];
-  #spare: Http2Stream[] = [];
   /** Whose last frame goes out with the next write. */
   #ended: Http2Stream[] = [];
   /** Whose writers wait, and have now nothing more to be sent. */
@@ -175,7 +174,8 @@ export class Output {
     while (this.#ready.length > 0) {
       const before = at;
       const turn = this.#ready;
-      const later = this.#spare;
+      // A new list: to empty the old one and use it again would cost more.
+      const later: Http2Stream[] = [];
       for (const stream of turn) {
         for (let frames = 0; frames < turnFrames && stream.canSend; frames += 1) {
           const bytes = this.#allowed(stream, to.end - at);
@@ -188,8 +188,6 @@ export class Output {
         else if (stream.mustTell && stream.pendingBytes === 0) this.#waiting.push(stream);
       }
       this.#ready = later;
-      turn.length = 0;
-      this.#spare = turn;
       if (at === before) break;
     }
     // Who came first this time comes last the next.

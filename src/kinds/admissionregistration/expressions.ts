@@ -1,4 +1,4 @@
-import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { type FieldError, internal, invalid } from '../../meta/field-error.ts';
 
 /** What an expression may name, and what types it may have; none: any. */
 export interface ExpressionUse {
@@ -17,7 +17,10 @@ export interface OwnVariables {
 }
 
 /** Says why an expression cannot be used so; undefined when it can. */
-export type ExpressionChecker = (source: string, use: ExpressionUse) => string | undefined;
+export type ExpressionChecker = (
+  source: string,
+  use: ExpressionUse,
+) => { readonly detail: string; readonly isInternal: boolean } | undefined;
 
 /** What the kinds of this group work with that only a server has. */
 export interface AdmissionKindOptions {
@@ -45,8 +48,15 @@ export function namesFor(use: {
 /** The complaint about an expression that cannot be used so. */
 export function checkedExpression(
   source: string,
-  at: ExpressionUse & { readonly field: string; readonly check: ExpressionChecker | undefined },
+  at: ExpressionUse & {
+    readonly field: string;
+    readonly check: ExpressionChecker | undefined;
+    /** How the complaint shows it, where it is not checked as it was written. */
+    readonly shown?: string;
+  },
 ): FieldError[] {
   const problem = at.check?.(source, at);
-  return problem === undefined ? [] : [invalid(at.field, source, problem)];
+  if (problem === undefined) return [];
+  const { detail, isInternal } = problem;
+  return [isInternal ? internal(at.field, detail) : invalid(at.field, at.shown ?? source, detail)];
 }

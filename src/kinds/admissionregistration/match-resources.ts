@@ -3,7 +3,7 @@ import { duplicate, type FieldError, notSupported, required } from '../../meta/f
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { breaks, pathSegment } from '../../meta/names.ts';
 import { at, listAt } from '../cells.ts';
-import { fill, objectAt, objectsAt } from '../fill.ts';
+import { fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { validateOperationRule } from './operation-rules.ts';
 
 /** What policies and their bindings say of the objects they are about. */
@@ -13,9 +13,9 @@ const ruleLists = ['resourceRules', 'excludeResourceRules'];
 /** Fills the defaults of a `MatchResources`. */
 export function fillMatchResources(match: JsonObject | undefined): void {
   if (match === undefined) return;
-  fill(match, { matchPolicy: 'Equivalent', namespaceSelector: {}, objectSelector: {} });
+  fillAbsent(match, { matchPolicy: 'Equivalent', namespaceSelector: {}, objectSelector: {} });
   for (const name of ruleLists) {
-    for (const rule of objectsAt(match, name)) fill(rule, { scope: '*' });
+    for (const rule of objectsAt(match, name)) fillAbsent(rule, { scope: '*' });
   }
 }
 

@@ -5,7 +5,7 @@ import { type FieldError, invalid, notSupported, required } from '../../meta/fie
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import {
   type AdmissionKindOptions,
   checkedExpression,
@@ -13,8 +13,13 @@ import {
   namesFor,
 } from './expressions.ts';
 import { fillMatchResources, matchOf } from './match-resources.ts';
-import { type PolicyScope, policyScope, validatePolicyBasis } from './policy-rules.ts';
-import { validateBindingBasis } from './validating-admission-policy-binding.ts';
+import { bindingKind, validateBindingBasis } from './policy-binding.ts';
+import {
+  type PolicyScope,
+  paramKindColumn,
+  policyScope,
+  validatePolicyBasis,
+} from './policy-rules.ts';
 
 /** What a patch of each type must come to. */
 const patchTypes: Readonly<Record<string, { readonly member: string; readonly wanted: string }>> = {
@@ -92,10 +97,6 @@ function validatePatch(
 
 function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions): ResourceDef {
   const { checkExpression: check } = options;
-  const paramKind = (object: JsonObject) => {
-    const kind = objectAt(object, 'spec', 'paramKind');
-    return kind === undefined ? '<unset>' : `${textAt(kind, 'apiVersion')}/${textAt(kind, 'kind')}`;
-  };
   return defineKind({
     dialect,
     facts: 'admissionregistration',
@@ -108,7 +109,7 @@ function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions
       {
         version: 'v1alpha1',
         defaults(object) {
-          fill(ensure(object, 'spec'), { failurePolicy: 'Fail' });
+          fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
           fillMatchResources(matchOf(object, 'matchConstraints'));
         },
         columns: [
@@ -117,7 +118,7 @@ function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions
             type: 'integer',
             description: 'Number of mutations.',
           }),
-          column('ParamKind', paramKind, { description: 'Kind of the parameters.' }),
+          paramKindColumn,
           ageColumn,
         ],
       },
@@ -156,43 +157,15 @@ function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions
 }
 
 function mutatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
-  const validate = (object: JsonObject): FieldError[] => [
-    ...validateBindingBasis(object),
-    ...validateOperations(matchOf(object, 'matchResources'), 'spec.matchResources'),
-  ];
-  return defineKind({
-    dialect,
-    facts: 'admissionregistration',
+  return bindingKind(dialect, {
     kind: 'MutatingAdmissionPolicyBinding',
     resource: 'mutatingadmissionpolicybindings',
-    scope: 'Cluster',
-    categories: ['api-extensions'],
-    generation: true,
-    versions: [
-      {
-        version: 'v1alpha1',
-        defaults: (object) => fillMatchResources(matchOf(object, 'matchResources')),
-        columns: [
-          nameColumn,
-          column('PolicyName', (object) => textAt(object, 'spec', 'policyName'), {
-            description: 'The policy.',
-          }),
-          ageColumn,
-        ],
-      },
+    version: 'v1alpha1',
+    validate: (object) => [
+      ...validateBindingBasis(object),
+      ...validateOperations(matchOf(object, 'matchResources'), 'spec.matchResources'),
     ],
-    strategy: {
-      validateName: dnsSubdomain,
-      allowUnconditionalUpdate: false,
-      validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object) => validate(object),
-    },
-    example: () => ({
-      apiVersion: `${dialect.group('admissionregistration')}/v1alpha1`,
-      kind: 'MutatingAdmissionPolicyBinding',
-      metadata: { name: 'example' },
-      spec: { policyName: 'example' },
-    }),
+    spec: {},
   });
 }
 

@@ -7,8 +7,8 @@ import {
   required,
 } from '../../meta/field-error.ts';
 import { breaks, dns1035Label, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
-import { at, listAt, textAt } from '../cells.ts';
-import { same } from '../checks.ts';
+import { at, column, listAt, textAt } from '../cells.ts';
+import { invalidGo, same } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import {
   checkedExpression,
@@ -20,9 +20,19 @@ import { validateMatchConditions } from './match-conditions.ts';
 import { validateMatchResources } from './match-resources.ts';
 
 const failurePolicies = ['Fail', 'Ignore'];
-const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge', 'Unauthorized'];
+const reasons = ['Forbidden', 'Invalid', 'RequestEntityTooLarge'];
 const annotationsMax = 20;
 const valueExpressionBytesMax = 5 * 1024;
+
+/** Of what kind a policy's parameters are. */
+export const paramKindColumn = column(
+  'ParamKind',
+  (object) => {
+    const kind = objectAt(object, 'spec', 'paramKind');
+    return kind === undefined ? '<unset>' : `${textAt(kind, 'apiVersion')}/${textAt(kind, 'kind')}`;
+  },
+  { description: 'Kind of the parameters.' },
+);
 
 interface PolicyOptions {
   readonly check?: ExpressionChecker | undefined;
@@ -34,7 +44,8 @@ interface PolicyOptions {
 export interface PolicyScope {
   readonly check: ExpressionChecker | undefined;
   readonly params: boolean;
-  readonly variables: true;
+  /** It has variables: without any, even their name is unknown. */
+  readonly variables: boolean;
   readonly own: OwnVariables;
 }
 
@@ -55,7 +66,7 @@ export function policyScope(spec: JsonObject, check: ExpressionChecker | undefin
     name: textAt(one, 'name'),
     expression: textAt(one, 'expression'),
   }));
-  return { check, params, variables: true, own: { list } };
+  return { check, params, variables: list.length > 0, own: { list } };
 }
 
 /** What is wrong with a policy of either sort, but for what it does with requests. */
@@ -66,7 +77,8 @@ export function validatePolicyBasis(
   const spec = objectAt(object, 'spec') ?? {};
   const conditions = objectsAt(spec, 'matchConditions');
   const { list } = scope.own;
-  const areOld = old !== undefined && same([...conditions], [...conditionsOf(old)]);
+  const judgedBy = (one: JsonObject) => [at(one, 'spec', 'paramKind') ?? null, conditionsOf(one)];
+  const areOld = old !== undefined && same(judgedBy(object), judgedBy(old));
   return [
     ...validateFailurePolicy(spec),
     ...validateParamKind(objectAt(spec, 'paramKind'), 'spec.paramKind'),
@@ -81,7 +93,7 @@ export function validatePolicyBasis(
   ];
 }
 
-const conditionsOf = (object: JsonObject) => objectsAt(object, 'spec', 'matchConditions');
+const conditionsOf = (object: JsonObject) => [...objectsAt(object, 'spec', 'matchConditions')];
 
 function validateFailurePolicy(spec: JsonObject): FieldError[] {
   const policy = at(spec, 'failurePolicy');
@@ -232,7 +244,7 @@ function validateAnnotations(
   const errors: FieldError[] = [];
   if (annotations.length > annotationsMax) {
     const detail = `must not have more than ${annotationsMax} auditAnnotations`;
-    errors.push(invalid(path, [...annotations], detail));
+    errors.push(invalidGo(path, goAnnotations(annotations), detail));
   }
   annotations.forEach((annotation, index) => {
     const at = `${path}[${index}]`;
@@ -244,13 +256,24 @@ function validateAnnotations(
   return errors;
 }
 
+/** The list as Go prints it. */
+function goAnnotations(annotations: readonly JsonObject[]): string {
+  const type = 'admissionregistration.AuditAnnotation';
+  const shown = annotations.map((one) => {
+    const [key, expression] = [textAt(one, 'key'), textAt(one, 'valueExpression')];
+    return `${type}{Key:${JSON.stringify(key)}, ValueExpression:${JSON.stringify(expression)}}`;
+  });
+  return `[]${type}{${shown.join(', ')}}`;
+}
+
 function validateAnnotation(
   annotation: JsonObject,
   path: string,
   { name, scope }: { name: string; scope: PolicyScope },
 ): FieldError[] {
   const key = textAt(annotation, 'key');
-  const expression = textAt(annotation, 'valueExpression').trim();
+  const written = textAt(annotation, 'valueExpression');
+  const expression = written.trim();
   const field = `${path}.valueExpression`;
   const errors =
     name === ''
@@ -263,8 +286,8 @@ function validateAnnotation(
   } else {
     const wanted = ['string', 'null_type'];
     const { check, own } = scope;
-    const use = { field, check, variables: namesFor(scope), wanted, own };
-    errors.push(...checkedExpression(textAt(annotation, 'valueExpression'), use));
+    const use = { field, check, variables: namesFor(scope), wanted, own, shown: written };
+    errors.push(...checkedExpression(expression, use));
   }
   return errors;
 }

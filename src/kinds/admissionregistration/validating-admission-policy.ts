@@ -2,16 +2,17 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
-import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { validateConditions } from '../conditions.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fillAbsent, objectsAt } from '../fill.ts';
 import type { AdmissionKindOptions } from './expressions.ts';
 import { fillMatchResources, matchOf } from './match-resources.ts';
-import { validatePolicy } from './policy-rules.ts';
+import { paramKindColumn, validatePolicy } from './policy-rules.ts';
+import { validateTypeChecking } from './type-warnings.ts';
 
 function fillDefaults(object: JsonObject): void {
-  fill(ensure(object, 'spec'), { failurePolicy: 'Fail' });
+  fillAbsent(ensure(object, 'spec'), { failurePolicy: 'Fail' });
   fillMatchResources(matchOf(object, 'matchConstraints'));
 }
 
@@ -25,10 +26,6 @@ export function validatingAdmissionPolicy(
     type: 'integer',
     description: 'Number of validations.',
   });
-  const paramKind = (object: JsonObject) => {
-    const kind = objectAt(object, 'spec', 'paramKind');
-    return kind === undefined ? '<unset>' : `${textAt(kind, 'apiVersion')}/${textAt(kind, 'kind')}`;
-  };
   return defineKind({
     dialect,
     facts: 'admissionregistration',
@@ -41,12 +38,7 @@ export function validatingAdmissionPolicy(
       {
         version: 'v1',
         defaults: fillDefaults,
-        columns: [
-          nameColumn,
-          rules,
-          column('ParamKind', paramKind, { description: 'Kind of the parameters.' }),
-          ageColumn,
-        ],
+        columns: [nameColumn, rules, paramKindColumn, ageColumn],
       },
     ],
     strategy: {
@@ -56,7 +48,10 @@ export function validatingAdmissionPolicy(
       validateCreate: (_, object) => validatePolicy(object, { check }),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
-          ? validateConditions(objectsAt(object, 'status', 'conditions'), 'status.conditions')
+          ? [
+              ...validateTypeChecking(object),
+              ...validateConditions(objectsAt(object, 'status', 'conditions'), 'status.conditions'),
+            ]
           : validatePolicy(object, { check, old }),
     },
     example: () => ({

@@ -4,7 +4,7 @@ import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { fill, objectAt, objectsAt } from '../fill.ts';
+import { fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import type { AdmissionKindOptions } from './expressions.ts';
 import { validateWebhooks } from './webhook-rules.ts';
 
@@ -12,12 +12,12 @@ import { validateWebhooks } from './webhook-rules.ts';
 
 function fillDefaults(object: JsonObject, options: { mutating: boolean }): void {
   for (const webhook of objectsAt(object, 'webhooks')) {
-    fill(webhook, { failurePolicy: 'Fail', matchPolicy: 'Equivalent', timeoutSeconds: 10 });
-    fill(webhook, { namespaceSelector: {}, objectSelector: {} });
-    if (options.mutating) fill(webhook, { reinvocationPolicy: 'Never' });
+    fillAbsent(webhook, { failurePolicy: 'Fail', matchPolicy: 'Equivalent', timeoutSeconds: 10 });
+    fillAbsent(webhook, { namespaceSelector: {}, objectSelector: {} });
+    if (options.mutating) fillAbsent(webhook, { reinvocationPolicy: 'Never' });
     const service = objectAt(webhook, 'clientConfig', 'service');
-    fill(service, { port: 443 });
-    for (const rule of objectsAt(webhook, 'rules')) fill(rule, { scope: '*' });
+    fillAbsent(service, { port: 443 });
+    for (const rule of objectsAt(webhook, 'rules')) fillAbsent(rule, { scope: '*' });
   }
 }
 

@@ -176,7 +176,9 @@ function validateUrl(text: string, field: string): FieldError[] {
   const errors: FieldError[] = [];
   const refuse = (value: string, detail: string) => errors.push(invalid(field, value, detail));
   if (scheme !== 'https') refuse(scheme, `'https' is the only allowed URL scheme${urlForm}`);
-  if (url.host === '') refuse('', `host must be provided${urlForm}`);
+  // Read as Go does, to whom nothing between the slashes is no host.
+  const hasHost = url.host !== '' && !/^[a-z][a-z0-9+.-]*:\/{3}/i.test(text);
+  if (!hasHost) refuse('', `host must be specified${urlForm}`);
   if (user !== '') refuse(user, 'user information is not permitted in the URL');
   if (url.hash.length > 1) {
     refuse(url.hash.slice(1), 'fragments are not permitted in the URL');
@@ -189,11 +191,18 @@ function validateUrl(text: string, field: string): FieldError[] {
 
 /** A text that Go reads as a URL without scheme and host, though it is none by itself. */
 function validateRelative(text: string, field: string): FieldError[] {
+  const [, query = '', fragment = ''] = /^[^?#]*(?:\?([^#]*))?(?:#(.*))?$/s.exec(text) ?? [];
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1] ?? '';
   const wrong = invalid(field, scheme, `'https' is the only allowed URL scheme${urlForm}`);
   return [
     ...(scheme === 'https' ? [] : [wrong]),
-    invalid(field, '', `host must be provided${urlForm}`),
+    invalid(field, '', `host must be specified${urlForm}`),
+    ...(fragment === ''
+      ? []
+      : [invalid(field, fragment, 'fragments are not permitted in the URL')]),
+    ...(query === ''
+      ? []
+      : [invalid(field, query, 'query parameters are not permitted in the URL')]),
   ];
 }
 

@@ -16,6 +16,7 @@ import {
   tooMany,
 } from '../../meta/field-error.ts';
 import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
+import { goStrings, invalidGo } from '../checks.ts';
 import { fieldPathTarget } from './field-path.ts';
 import type { SchemaProps } from './schema-props.ts';
 
@@ -283,7 +284,7 @@ function reviewErrors(
   });
   if (options.requireKnownReview && !versions.some((one) => knownReviews.includes(one))) {
     const detail = `must include at least one of ${knownReviews.join(', ')}`;
-    errors.push(invalid(path, [...versions], detail));
+    errors.push(invalidGo(path, goStrings(versions), detail));
   }
   return errors;
 }

@@ -10,7 +10,7 @@ CustomResourceDefinitionSpec
 group 1 string
 version? 2 string
 names 3 CustomResourceDefinitionNames
-scope 4 string
+scope 4 string:ResourceScope
 validation? 5 *CustomResourceValidation
 subresources? 6 *CustomResourceSubresources
 versions? 7 []CustomResourceDefinitionVersion
@@ -20,7 +20,7 @@ conversion? 9 *CustomResourceConversion
 preserveUnknownFields? 10 *bool
 
 CustomResourceConversion
-strategy 1 string
+strategy 1 string:ConversionStrategyType
 webhookClientConfig? 2 *WebhookClientConfig
 conversionReviewVersions? 3 []string
 
@@ -35,8 +35,8 @@ JSONPath 6 string
 
 /**
  * The types of apiextensions v1, whose package is not among the generated facts. Lines as
- * `name number type`; `?` is omitempty, `*` a pointer, `[]` a list, `{}` a map; at the end a list's
- * keys when it is of map type.
+ * `name number type`; `?` is omitempty, `*` a pointer, `[]` a list, `{}` a map, and behind `:` the name
+ * Go has for it; at the end a list's keys when it is of map type.
  */
 const table = `
 CustomResourceDefinition
@@ -47,13 +47,13 @@ status 3 CustomResourceDefinitionStatus
 CustomResourceDefinitionSpec
 group 1 string
 names 3 CustomResourceDefinitionNames
-scope 4 string
+scope 4 string:ResourceScope
 versions 7 []CustomResourceDefinitionVersion
 conversion? 9 *CustomResourceConversion
 preserveUnknownFields? 10 bool
 
 CustomResourceConversion
-strategy 1 string
+strategy 1 string:ConversionStrategyType
 webhook? 2 *WebhookConversion
 
 WebhookConversion
@@ -102,8 +102,8 @@ listKind? 5 string
 categories? 6 []string
 
 CustomResourceDefinitionCondition
-type 1 string
-status 2 string
+type 1 string:CustomResourceDefinitionConditionType
+status 2 string:ConditionStatus
 lastTransitionTime 3 time
 reason? 4 string
 message? 5 string
@@ -129,7 +129,7 @@ labelSelectorPath? 3 *string
 
 JSONSchemaProps
 id? 1 string
-$schema? 2 string
+$schema? 2 string:JSONSchemaURL
 $ref? 3 *string
 description? 4 string
 type? 5 string
@@ -159,9 +159,9 @@ not? 28 *JSONSchemaProps
 properties? 29 {}JSONSchemaProps
 additionalProperties? 30 *JSONSchemaPropsOrBool
 patternProperties? 31 {}JSONSchemaProps
-dependencies? 32 {}JSONSchemaPropsOrStringArray
+dependencies? 32 {}JSONSchemaPropsOrStringArray:JSONSchemaDependencies
 additionalItems? 33 *JSONSchemaPropsOrBool
-definitions? 34 {}JSONSchemaProps
+definitions? 34 {}JSONSchemaProps:JSONSchemaDefinitions
 externalDocs? 35 *ExternalDocumentation
 example? 36 *JSON
 nullable? 37 bool
@@ -171,13 +171,13 @@ x-kubernetes-int-or-string? 40 bool
 x-kubernetes-list-map-keys? 41 []string
 x-kubernetes-list-type? 42 *string
 x-kubernetes-map-type? 43 *string
-x-kubernetes-validations? 44 []ValidationRule rule
+x-kubernetes-validations? 44 []ValidationRule:ValidationRules rule
 
 ValidationRule
 rule 1 string
 message? 2 string
 messageExpression? 3 string
-reason? 4 *string
+reason? 4 *string:FieldValueErrorReason
 fieldPath? 5 string
 optionalOldSelf? 6 *bool
 
@@ -231,6 +231,11 @@ function leavesOf(version: CrdVersionName): Readonly<Record<string, Schema>> {
   };
 }
 
+/** Why a rule's failure says a value is wrong. */
+const reasons = {
+  enum: ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'],
+};
+
 /** Types as built so far, by their full names, and what they are built from, by version. */
 const built = new Map<string, Schema>();
 const sources = new Map<CrdVersionName, Source>();
@@ -264,9 +269,36 @@ function structOf(name: string, version: CrdVersionName): Schema {
   for (const line of source.lines.get(name) ?? []) {
     addField(properties, line, (type) => typeOf(type, version));
   }
-  const schema: Schema = { type: 'object', typed: true, typeName, properties };
+  const required = requiredIn(name, properties);
+  const schema: Schema = {
+    type: 'object',
+    typed: true,
+    typeName,
+    properties,
+    ...(required.length === 0 ? {} : { required }),
+  };
   built.set(typeName, schema);
   return schema;
+}
+
+/** Always written by Go, yet no reader has to give them. */
+const notRequired: Readonly<Record<string, readonly string[]>> = {
+  CustomResourceDefinition: ['metadata', 'status'],
+  CustomResourceDefinitionCondition: ['lastTransitionTime'],
+  CustomResourceDefinitionStatus: ['acceptedNames', 'conditions', 'storedVersions'],
+};
+
+function requiredIn(name: string, properties: ReadonlyMap<string, Property>): readonly string[] {
+  const others = notRequired[name] ?? [];
+  return [...properties]
+    .filter(([field, { omitEmpty }]) => omitEmpty !== true && !others.includes(field))
+    .map(([field]) => field);
+}
+
+/** A list of items with a key; a strategic patch merges those of rules alone. */
+function keyedList(schema: Schema, key: string): Schema {
+  const merged = key === 'rule' ? { patchStrategies: ['merge' as const], patchMergeKey: key } : {};
+  return { ...schema, listType: 'map', listMapKeys: [key], ...merged };
 }
 
 function addField(
@@ -277,7 +309,7 @@ function addField(
   const [name = '', number = '', type = '', key] = line.split(' ');
   const schema = schemaFor(type.replace('*', ''));
   properties.set(name.replace('?', ''), {
-    schema: key === undefined ? schema : { ...schema, listType: 'map', listMapKeys: [key] },
+    schema: key === undefined ? schema : keyedList(schema, key),
     number: Number(number),
     ...(name.endsWith('?') ? { omitEmpty: true } : {}),
     ...(type.startsWith('*') ? { pointer: true } : {}),
@@ -285,6 +317,11 @@ function addField(
 }
 
 function typeOf(type: string, version: CrdVersionName): Schema {
+  const [bare = '', goName] = type.split(':');
+  if (goName !== undefined) {
+    const named = { ...typeOf(bare, version), goName: `${version}.${goName}` };
+    return goName === 'FieldValueErrorReason' ? { ...named, validation: reasons } : named;
+  }
   if (type.startsWith('[]')) {
     const items = typeOf(type.slice(2), version);
     return { type: 'array', typed: true, items, listType: 'atomic' };

@@ -14,6 +14,7 @@ import {
   required,
 } from '../../meta/field-error.ts';
 import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
+import { invalidGo } from '../checks.ts';
 import { approvalErrors } from './api-approval.ts';
 import { type InternalSpec, internalSpec } from './crd-internal.ts';
 import {
@@ -177,7 +178,7 @@ function missingSchemaErrors(internal: InternalSpec): FieldError[] {
   if (internal.top.schema?.openAPIV3Schema !== undefined) return [];
   return internal.versions.flatMap((version, index) =>
     schemaOfVersion(version) === undefined
-      ? [required(`${indexPath('spec.versions', index)}.schema.openAPIV3Schema`)]
+      ? [required(`${indexPath('spec.versions', index)}.schema.openAPIV3Schema`, noSchema)]
       : [],
   );
 }
@@ -223,7 +224,12 @@ function versionErrors(internal: InternalSpec, options: Options): FieldError[] {
   if (wrong.length > 0) errors.push(invalid('spec.version', first, wrong.join(',')));
   if (versions.filter((version) => version.storage).length !== 1) {
     const detail = 'must have exactly one version marked as storage version';
-    errors.push(invalid('spec.versions', [...versions], detail));
+    const none = '[]apiextensions.CustomResourceDefinitionVersion(nil)';
+    errors.push(
+      versions.length === 0
+        ? invalidGo('spec.versions', none, detail)
+        : invalid('spec.versions', [...versions], detail),
+    );
   }
   return errors;
 }
@@ -254,6 +260,7 @@ function oneVersionErrors(
     ...selectable(version.selectableFields, {
       schema: version.schema ?? internal.top.schema,
       path: childPath(path, 'selectableFields'),
+      where: 'version.schema.openAPIV3Schema is not included',
       options,
     }),
   ];
@@ -261,13 +268,12 @@ function oneVersionErrors(
 
 function selectable(
   fields: { jsonPath: string }[] | undefined,
-  at: { schema: CrdVersion['schema']; path: string; options: Options },
+  at: { schema: CrdVersion['schema']; path: string; where: string; options: Options },
 ): FieldError[] {
   if (fields === undefined || fields.length === 0) return [];
   const schema = at.schema?.openAPIV3Schema as SchemaProps | undefined;
   if (schema === undefined) {
-    const detail = 'may only be set when `version.schema.openAPIV3Schema` is not included';
-    return [invalid(at.path, '', detail)];
+    return [invalid(at.path, '', `selectableFields may only be set when ${at.where}`)];
   }
   const before = at.options.old?.spec.versions ?? [];
   const mayExceed = before.some((version) => jsonEqual(version.selectableFields, fields));
@@ -318,10 +324,13 @@ function topErrors(internal: InternalSpec, options: Options): FieldError[] {
     ...selectable(top.selectableFields, {
       schema: top.schema,
       path: 'spec.selectableFields',
+      where: 'validations.schema is included',
       options,
     }),
   ];
 }
+
+const noSchema = 'schemas are required';
 
 function schemaErrors(
   at: { schema: CrdVersion['schema']; path: string; version: string },
@@ -417,10 +426,6 @@ function goName(name: string): string {
   return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
-const untilMigrated = (name: string) =>
-  'and must remain in spec.versions until a storage migration ensures no data remains persisted ' +
-  `in ${name} and removes ${name} from status.storedVersions`;
-
 function storedVersionErrors(crd: Crd): FieldError[] {
   const field = 'status.storedVersions';
   const stored = crd.status?.storedVersions ?? [];
@@ -435,8 +440,7 @@ function storedVersionErrors(crd: Crd): FieldError[] {
     left.delete(version.name);
   }
   for (const [name, index] of left) {
-    const detail = `missing from spec.versions; ${name} was previously a storage version, ${untilMigrated(name)}`;
-    errors.push(invalid(indexPath(field, index), name, detail));
+    errors.push(invalid(indexPath(field, index), name, 'must appear in spec.versions'));
   }
   return errors;
 }

@@ -86,7 +86,7 @@ describe('a CustomResourceDefinition', () => {
     ],
     [
       crdWith({ versions: [{ name: 'v1', served: true, storage: true }] }),
-      'spec.versions[0].schema.openAPIV3Schema: Required value',
+      'spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required',
     ],
     [
       crdWith({ conversion: { strategy: 'Webhook' } }),

@@ -10,7 +10,14 @@ import {
 import type { Dialect } from '../../dialect.ts';
 import type { EmbeddedRules } from '../../engines/schema/embedded.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
-import { dns1035Label, dnsSubdomain, pathSegment, qualifiedName } from '../../meta/names.ts';
+import {
+  breaks,
+  dns1035Label,
+  dnsLabel,
+  dnsSubdomain,
+  pathSegment,
+  qualifiedName,
+} from '../../meta/names.ts';
 import { validateObjectMeta } from '../../meta/object-meta.ts';
 import { type ApiObject, apiVersionOf, type ObjectMeta } from '../../meta/types.ts';
 import { age, createdAtColumn, nameColumn } from '../cells.ts';
@@ -42,15 +49,19 @@ export function embeddedRules(validateMeta?: EmbeddedRules['validateMeta']): Emb
 function embeddedMetaErrors(metadata: JsonObject, path: string): readonly FieldError[] {
   const meta = metadata as ObjectMeta;
   const namespaced = (meta.namespace ?? '') !== '';
-  return validateObjectMeta(meta, { namespaced, validateName: pathSegment, path });
+  return [
+    // Of a whole object it is known to be there.
+    ...(namespaced ? breaks(`${path}.namespace`, meta.namespace ?? '', dnsLabel) : []),
+    ...validateObjectMeta(meta, { namespaced, validateName: pathSegment, path }),
+  ];
 }
 
 /** What `fromCrd` needs, from the built-in kinds' rules. */
 export function customKindDeps(
   dialect: Dialect,
-  options: CrdOptions & Pick<CustomKindDeps, 'compileRules'> = {},
+  options: CrdOptions & Pick<CustomKindDeps, 'compileRules' | 'converterFor'> = {},
 ): CustomKindDeps {
-  const { compileRules } = options;
+  const { compileRules, converterFor } = options;
   return {
     embedded: embeddedRules(options.validateMeta),
     validateName: dnsSubdomain,
@@ -58,6 +69,7 @@ export function customKindDeps(
     standardFinalizers: ['orphan', 'foregroundDeletion', dialect.productName],
     printAge: age,
     ...(compileRules === undefined ? {} : { compileRules }),
+    ...(converterFor === undefined ? {} : { converterFor }),
   };
 }
 
@@ -161,7 +173,7 @@ function groupOf(object: ApiObject): { group: string } {
 }
 
 function newStatus(): CrdStatus {
-  return { conditions: [], acceptedNames: { plural: '', kind: '' }, storedVersions: [] };
+  return { conditions: null, acceptedNames: { plural: '', kind: '' }, storedVersions: [] };
 }
 
 function addStoredVersion(crd: Crd): void {

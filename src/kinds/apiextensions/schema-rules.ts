@@ -311,9 +311,9 @@ function celRuleErrors(props: SchemaProps, index: number, path: string): FieldEr
   if (rule.rule.trim() === '') {
     errors.push(required(at('rule'), 'rule is not specified'));
   } else if (message !== '' && message.trim() === '') {
-    errors.push(invalid(at('message'), message, 'must be non-empty if specified'));
+    errors.push(invalid(at('message'), message, 'message must be non-empty if specified'));
   } else if (hasNewlines(message.trim())) {
-    errors.push(invalid(at('message'), message, 'must not contain line breaks'));
+    errors.push(invalid(at('message'), message, 'message must not contain line breaks'));
   } else if (hasNewlines(rule.rule.trim()) && message.trim() === '') {
     const detail = 'message must be specified if rule contains line breaks';
     errors.push(required(at('message'), detail));
@@ -326,13 +326,13 @@ function celRuleErrors(props: SchemaProps, index: number, path: string): FieldEr
     errors.push(notSupported(at('reason'), reason, reasons));
   }
   if (fieldPath !== '' && fieldPath.trim() === '') {
-    errors.push(invalid(at('fieldPath'), fieldPath, 'must be non-empty if specified'));
+    errors.push(invalid(at('fieldPath'), fieldPath, 'fieldPath must be non-empty if specified'));
   }
   if (hasNewlines(fieldPath)) {
-    errors.push(invalid(at('fieldPath'), fieldPath, 'must not contain line breaks'));
+    errors.push(invalid(at('fieldPath'), fieldPath, 'fieldPath must not contain line breaks'));
   }
   if (fieldPath !== '' && 'error' in fieldPathTarget(fieldPath, props, { brackets: true })) {
-    errors.push(invalid(at('fieldPath'), fieldPath, 'must be a valid path'));
+    errors.push(invalid(at('fieldPath'), fieldPath, 'fieldPath must be a valid path'));
   }
   return errors;
 }

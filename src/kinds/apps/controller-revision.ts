@@ -1,20 +1,21 @@
-import type { JsonObject } from '../../base/json.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
-import { ageColumn, column, nameColumn } from '../cells.ts';
+import { ageColumn, calledText, column, nameColumn } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectsAt } from '../fill.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { countColumn } from './workload.ts';
 
-function validate(object: JsonObject): FieldError[] {
-  const data = object['data'];
-  const missing =
-    data === undefined || data === null ? [required('data', 'data is mandatory')] : [];
-  return [...missing, ...noneNegative(object, '', 'revision')];
+const validate = (object: JsonObject): FieldError[] => noneNegative(object, '', 'revision');
+
+/** The state itself is looked at only when it is new. */
+function validateData(data: JsonValue | undefined): FieldError[] {
+  if (data === undefined || data === null) return [required('data', 'data is mandatory')];
+  return isObject(data) ? [] : [required('data', 'data must be a valid JSON object')];
 }
 
 function controller(object: JsonObject): string {
@@ -42,14 +43,14 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
         columns: [
           nameColumn,
           column('Controller', controller, { description: 'Whose state it is.' }),
-          countColumn('Revision', ['revision'], 'Number of the state.'),
+          calledText(countColumn('Revision', ['revision'], 'Number of the state.')),
           ageColumn,
         ],
       },
     ],
     strategy: {
       validateName: dnsSubdomain,
-      validateCreate: (_, object) => validate(object),
+      validateCreate: (_, object) => [...validate(object), ...validateData(object['data'])],
       validateUpdate: (_, object, old) => [
         ...validate(object),
         ...immutable('data', object['data'], old['data']),

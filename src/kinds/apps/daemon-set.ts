@@ -13,6 +13,7 @@ import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
   notDecremented,
@@ -33,7 +34,18 @@ import {
   wideColumns,
 } from './workload.ts';
 
+/** Where the count of the template's changes went when it was no longer a member of spec. */
+export const templateGenerationAnnotation = 'deprecated.daemonset.template.generation';
+
 function fillDefaults(object: JsonObject): void {
+  fillDaemonSet(object);
+  // No body says it outright, so that whoever sends a whole object is recorded as its writer.
+  const annotations = ensure(ensure(object, 'metadata'), 'annotations');
+  fill(annotations, { [templateGenerationAnnotation]: '0' });
+}
+
+/** The defaults of all versions, those with a member for the template's count among them. */
+export function fillDaemonSet(object: JsonObject): void {
   const spec = ensure(object, 'spec');
   fill(spec, { revisionHistoryLimit: 10 });
   const strategy = ensure(spec, 'updateStrategy');
@@ -114,9 +126,6 @@ const validateStatus = (object: JsonObject, old: JsonObject): FieldError[] => [
   ...notDecremented(object, old, 'collisionCount'),
 ];
 
-/** Where the count of the template's changes went when it was no longer a member of spec. */
-export const templateGenerationAnnotation = 'deprecated.daemonset.template.generation';
-
 const templateGeneration = (object: ApiObject): number =>
   Number.parseInt(object.metadata.annotations?.[templateGenerationAnnotation] ?? '', 10) || 0;
 
@@ -153,7 +162,7 @@ export function daemonSet(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: fillDefaults,
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           nameColumn,
           count('Desired', 'desiredNumberScheduled', 'Nodes that should have one.'),
@@ -176,7 +185,7 @@ export function daemonSet(dialect: Dialect): ResourceDef {
         countTemplate(object, Math.max(templateGeneration(object), 1));
       },
       prepareForUpdate: (context, object, old) => {
-        if (context.subresource === 'status') return;
+        if (context.subresource === 'status') return countTemplate(object, templateGeneration(old));
         dropDisabledOfTemplate(object, old);
         countChange(object, old);
       },

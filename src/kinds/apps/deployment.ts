@@ -4,7 +4,7 @@ import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { ageColumn, at, nameColumn, numberAt, textAt } from '../cells.ts';
+import { ageColumn, at, calledText, nameColumn, numberAt, textAt } from '../cells.ts';
 import { invalidGo, sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
@@ -12,6 +12,7 @@ import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
   notDecremented,
@@ -71,6 +72,14 @@ function validateStrategy(spec: JsonObject): FieldError[] {
   return [notSupportedGo('spec.strategy', shown, ['Recreate', 'RollingUpdate'])];
 }
 
+/** A way back that is still asked for by annotation, as the first versions had a field for it. */
+function validateRollback(object: JsonObject): FieldError[] {
+  const text = textAt(object, 'metadata', 'annotations', 'deprecated.deployment.rollback.to');
+  return /^[+-]?\d+$/.test(text)
+    ? noneNegative({ version: Number(text) }, 'spec.rollback', 'version')
+    : [];
+}
+
 function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const spec = ensure(object, 'spec');
   const errors = [
@@ -80,6 +89,7 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
     ...validateStrategy(spec),
     ...noneNegative(spec, 'spec', 'minReadySeconds'),
     ...noneNegative(spec, 'spec', 'revisionHistoryLimit'),
+    ...validateRollback(object),
     ...noneNegative(spec, 'spec', 'progressDeadlineSeconds'),
   ];
   const deadline = at(spec, 'progressDeadlineSeconds');
@@ -130,12 +140,18 @@ export function deployment(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: fillDefaults,
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           nameColumn,
           readyColumn,
-          countColumn('Up-to-date', ['status', 'updatedReplicas'], 'Replicas of the latest sort.'),
-          countColumn('Available', ['status', 'availableReplicas'], 'Replicas that can be used.'),
+          ...[
+            countColumn(
+              'Up-to-date',
+              ['status', 'updatedReplicas'],
+              'Replicas of the latest sort.',
+            ),
+            countColumn('Available', ['status', 'availableReplicas'], 'Replicas that can be used.'),
+          ].map(calledText),
           ageColumn,
           ...wideColumns(),
         ],

@@ -6,10 +6,11 @@ import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { selectorKept, validateSelector, validateTemplate } from '../pod/template.ts';
 import { replicaColumns, replicaStrategy } from './replicas.ts';
-import { exampleTemplate, replicaFields, wideColumns } from './workload.ts';
+import { exampleTemplate, wideColumns } from './workload.ts';
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
@@ -41,11 +42,10 @@ export function replicaSet(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: fillDefaults,
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [...replicaColumns, ...wideColumns()],
       },
     ],
-    storage: { fieldsOf: replicaFields },
     generation: true,
     strategy: replicaStrategy(dialect, { validate, changed: selectorKept }),
     subresources: [scaleSubresource, statusSubresource],

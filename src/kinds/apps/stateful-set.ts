@@ -13,11 +13,12 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, nameColumn, numberAt, textAt } from '../cells.ts';
 import { invalidGo, sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
-import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
 import { isSet, noneNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import {
   isReadable,
@@ -49,7 +50,7 @@ function fillDefaults(object: JsonObject): void {
   });
   fillPodSpec(objectAt(spec, 'template', 'spec'));
   for (const claim of objectsAt(spec, 'volumeClaimTemplates')) {
-    fill(ensure(claim, 'spec'), { volumeMode: 'Filesystem' });
+    fillAbsent(ensure(claim, 'spec'), { volumeMode: 'Filesystem' });
     fill(ensure(claim, 'status'), { phase: 'Pending' });
     fill(claim, { apiVersion: 'v1', kind: 'PersistentVolumeClaim' });
   }
@@ -201,7 +202,7 @@ export function statefulSet(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: fillDefaults,
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [nameColumn, readyColumn, ageColumn, ...wideColumns().slice(0, 2)],
       },
     ],

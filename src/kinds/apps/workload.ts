@@ -61,14 +61,17 @@ export function selectorText(selector: JsonObject | undefined): string {
   if (selector === undefined) return '<none>';
   const { matchExpressions = [] } = selector as unknown as LabelSelector;
   const labels = objectAt(selector, 'matchLabels');
-  const parts = sortedKeys(labels).map((key) => `${key}=${textAt(labels, key)}`);
+  const parts = sortedKeys(labels).map((key) => ({ key, text: `${key}=${textAt(labels, key)}` }));
   for (const { key, operator, values = [] } of matchExpressions) {
     const list = `(${[...values].sort().join(',')})`;
-    if (operator === 'In') parts.push(`${key} in ${list}`);
-    else if (operator === 'NotIn') parts.push(`${key} notin ${list}`);
-    else parts.push(operator === 'Exists' ? key : `!${key}`);
+    const exists = operator === 'Exists' ? key : `!${key}`;
+    const isListed = operator === 'In' || operator === 'NotIn';
+    parts.push({ key, text: isListed ? `${key} ${operator.toLowerCase()} ${list}` : exists });
   }
-  return parts.length === 0 ? '<none>' : parts.join(',');
+  const byKey = parts.sort(
+    (one, other) => Number(one.key > other.key) - Number(one.key < other.key),
+  );
+  return byKey.map(({ text }) => text).join(',') || '<none>';
 }
 
 /** A whole number out of the object. */
@@ -108,11 +111,6 @@ export const readyColumn: ColumnDef = column(
     `${numberAt(object, 'status', 'readyReplicas')}/${Number(at(object, 'spec', 'replicas') ?? 1)}`,
   { description: 'Ready replicas, of those wanted.' },
 );
-
-/** What a `status.replicas` selector selects on. */
-export const replicaFields = (object: JsonObject): Record<string, string> => ({
-  'status.replicas': String(numberAt(object, 'status', 'replicas')),
-});
 
 /** A small template for the examples. */
 export const exampleTemplate = (): JsonObject => ({

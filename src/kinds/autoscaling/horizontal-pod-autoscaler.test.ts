@@ -130,7 +130,7 @@ const creates: readonly Row[] = [
       containerResource: { name: 'pods', target: { type: 'Utilization' } },
     }),
     [
-      'spec.metrics[0].containerResource.name: Invalid value: "pods": ' +
+      'spec.metrics[0].containerResource.name: Invalid value: pods: ' +
         'must be a standard resource for containers',
       'spec.metrics[0].containerResource.container: Required value: must specify a container',
       'spec.metrics[0].containerResource.target.averageUtilization: Required value: ' +
@@ -150,6 +150,7 @@ const creates: readonly Row[] = [
         'must be less than or equal to 3600',
       'spec.behavior.scaleUp.selectPolicy: Unsupported value: "Most": ' +
         'supported values: "Disabled", "Max", "Min"',
+      'spec.behavior.scaleUp.policies: Required value: must specify at least one Policy',
     ],
   ],
   [

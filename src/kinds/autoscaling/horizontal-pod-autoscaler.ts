@@ -4,11 +4,12 @@ import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { countColumn } from '../apps/workload.ts';
-import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
+import { ageColumn, at, calledText, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, objectAt, objectsAt } from '../fill.ts';
 import { validateAutoscaler, validateAutoscalerStatus } from './autoscaler-rules.ts';
-import { fromFirstVersion, toFirstVersion } from './kept-in-annotations.ts';
+import { dropAnnotations, fromFirstVersion, toFirstVersion } from './kept-in-annotations.ts';
+import { targetsOf } from './metric-targets.ts';
 
 /** The metric there is when nothing is said. */
 const standardMetric = (): JsonObject => ({
@@ -56,22 +57,10 @@ function columns(targets: ColumnDef['cell']): readonly ColumnDef[] {
     column('MinPods', (object) => String(at(object, 'spec', 'minReplicas') ?? '<unset>'), {
       description: 'Least replicas.',
     }),
-    countColumn('MaxPods', ['spec', 'maxReplicas'], 'Most replicas.'),
-    countColumn('Replicas', ['status', 'currentReplicas'], 'Replicas now.'),
+    calledText(countColumn('MaxPods', ['spec', 'maxReplicas'], 'Most replicas.')),
+    calledText(countColumn('Replicas', ['status', 'currentReplicas'], 'Replicas now.')),
     ageColumn,
   ];
-}
-
-function targetsOf(object: JsonObject): string {
-  const parts = objectsAt(object, 'spec', 'metrics').map((metric, index) => {
-    const current = objectsAt(object, 'status', 'currentMetrics')[index];
-    const name = textAt(metric, 'resource', 'name');
-    const wanted = at(metric, 'resource', 'target', 'averageUtilization');
-    if (wanted === undefined) return '<unknown>';
-    const used = at(current, 'resource', 'current', 'averageUtilization');
-    return `${name}: ${used === undefined ? '<unknown>' : `${used}%`}/${wanted}%`;
-  });
-  return parts.length === 0 ? '<none>' : parts.join(', ');
 }
 
 /** HorizontalPodAutoscaler: scales by metrics. */
@@ -90,7 +79,17 @@ export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
     shortNames: ['hpa'],
     categories: ['all'],
     versions: [
-      { version: 'v2', defaults: fillDefaults, columns: columns(targetsOf) },
+      {
+        version: 'v2',
+        defaults: (object) => {
+          // Older versions, which begin with these defaults, have annotations to read.
+          if (['', 'autoscaling/v2'].includes(textAt(object, 'apiVersion'))) {
+            dropAnnotations(object as ApiObject, dialect);
+          }
+          fillDefaults(object);
+        },
+        columns: columns(targetsOf),
+      },
       {
         version: 'v1',
         defaults: (object) => {

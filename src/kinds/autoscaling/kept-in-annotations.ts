@@ -31,7 +31,8 @@ function parsed(object: ApiObject, key: string): JsonValue | undefined {
   }
 }
 
-function dropAnnotations(object: ApiObject, dialect: Dialect): void {
+/** Leaves out what an older version carries in annotations. */
+export function dropAnnotations(object: ApiObject, dialect: Dialect): void {
   const { annotations } = object.metadata;
   if (annotations === undefined) return;
   const keys = new Set(names.map((name) => keyOf(dialect, name)));

@@ -1,10 +1,24 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
+import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { objectAt } from '../fill.ts';
+
+const columns: readonly ColumnDef[] = [
+  { ...nameColumn, format: '' },
+  column('Desired', (object) => numberAt(object, 'spec', 'replicas'), {
+    type: 'integer',
+    description: 'How many instances are wanted.',
+  }),
+  column('Available', (object) => numberAt(object, 'status', 'replicas'), {
+    type: 'integer',
+    description: 'How many instances there are.',
+  }),
+  ageColumn,
+];
 
 /**
  * The Scale, which is never stored and has no path of its own: other kinds show one as their
@@ -18,7 +32,7 @@ export function scale(dialect: Dialect): ResourceDef {
     resource: 'scales',
     scope: 'Namespaced',
     verbs: ['get', 'patch', 'update'],
-    versions: [{ version: 'v1' }],
+    versions: [{ version: 'v1', columns }],
     strategy: { validateName: dnsSubdomain },
   });
 }

@@ -13,6 +13,7 @@ import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabled } from '../pod/disabled.ts';
 import { isSet, noneNegative, oneOf, optionalText } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
@@ -189,7 +190,11 @@ export function cronJob(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: fillDefaults,
+        defaults: leavingOldInitContainers(
+          dialect,
+          ['spec', 'jobTemplate', 'spec', 'template'],
+          fillDefaults,
+        ),
         columns,
       },
     ],

@@ -13,7 +13,6 @@ import { listAt, textAt } from '../cells.ts';
 import { invalidGo } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { intAt, invalidUnshown, noneNegative, optionalText } from '../pod/fields.ts';
-import { goNumbers } from '../pod/go-text.ts';
 import { countIndexes } from './indexes.ts';
 
 /** When a Job is given up early, and when it has done enough. */
@@ -108,11 +107,15 @@ function validateExitCodes(
     errors.push(invalid(`${path}.containerName`, container, detail));
   }
   const values = listAt(codes, 'values').map(Number);
-  return [...errors, ...validateValues(values, `${path}.values`, operator)];
+  const place = `${path}.values`;
+  if (!Array.isArray(codes['values'])) {
+    return [...errors, invalidGo(place, '[]int32(nil)', 'at least one value is required')];
+  }
+  return [...errors, ...validateValues(values, place, operator)];
 }
 
 function validateValues(values: readonly number[], path: string, operator: string): FieldError[] {
-  const shown = goNumbers('int32', values);
+  const shown = `[]int32{${values.join(', ')}}`;
   const errors: FieldError[] = [];
   if (values.length === 0) errors.push(invalidGo(path, shown, 'at least one value is required'));
   else if (values.length > exitCodesMax) errors.push(tooMany(path, values.length, exitCodesMax));

@@ -8,9 +8,10 @@ import type { ApiObject } from '../../meta/types.ts';
 import { selectorText, wideColumns } from '../apps/workload.ts';
 import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import { templateRules } from '../pod/template.ts';
 import { validateJobStatus } from './job-status.ts';
 import { jobWarnings, ownLabels, validateJob, validateJobUpdate } from './job-validation.ts';
@@ -21,7 +22,7 @@ function fillDefaults(object: JsonObject): void {
     spec['completions'] = 1;
   }
   const hasPolicy = spec['podFailurePolicy'] !== undefined;
-  fill(spec, {
+  fillAbsent(spec, {
     parallelism: 1,
     backoffLimit: spec['backoffLimitPerIndex'] === undefined ? 6 : 2147483647,
     completionMode: 'NonIndexed',
@@ -36,11 +37,19 @@ function fillDefaults(object: JsonObject): void {
   fillPodSpec(objectAt(spec, 'template', 'spec'));
 }
 
-/** A Job without labels has those of its pods. */
+/** A Job without labels has those of its pods: the very same ones, until it is prepared. */
 function labelLikePods(object: JsonObject): void {
-  const labels = objectAt(object, 'spec', 'template', 'metadata', 'labels');
+  const labels = templateLabels(object);
   const metadata = ensure(object, 'metadata');
-  if (metadata['labels'] === undefined && labels !== undefined) metadata['labels'] = { ...labels };
+  if (metadata['labels'] === undefined && labels !== undefined) metadata['labels'] = labels;
+}
+
+const templateLabels = (object: JsonObject) =>
+  objectAt(object, 'spec', 'template', 'metadata', 'labels');
+
+/** From here on the labels of a Job and those of its pods change by themselves. */
+function partLabels({ metadata }: ApiObject, labels: JsonObject | undefined): void {
+  if (metadata.labels === labels && labels !== undefined) metadata.labels = { ...metadata.labels };
 }
 
 /** Unless the writer chose, a Job selects its pods by its own uid. */
@@ -56,6 +65,12 @@ function generateSelector(object: ApiObject, dialect: Dialect): void {
   ensure(ensure(spec, 'selector'), 'matchLabels')[own] ??= object.metadata.uid;
   // Upstream does so when it next reads the Job; nobody sees one without.
   labelLikePods(object);
+}
+
+/** What a new Job gets of labels that were its pods' goes to both, as upstream has them. */
+function prepareLabels(object: ApiObject, dialect: Dialect): void {
+  generateSelector(object, dialect);
+  partLabels(object, templateLabels(object));
 }
 
 function completions(object: JsonObject): string {
@@ -82,9 +97,12 @@ function state(object: JsonObject): string {
   if (has('Failed')) return 'Failed';
   if (at(object, 'metadata', 'deletionTimestamp') !== undefined) return 'Terminating';
   if (has('Suspended')) return 'Suspended';
-  if (has('FailureTarget')) return 'FailureTarget';
-  return has('SuccessCriteriaMet') ? 'SuccessCriteriaMet' : 'Running';
+  return has('FailureTarget') ? 'FailureTarget' : 'Running';
 }
+
+const fieldsOf = (object: JsonObject) => ({
+  'status.successful': String(numberAt(object, 'status', 'succeeded')),
+});
 
 /** Job: pods that run until enough of them have succeeded. */
 export function job(dialect: Dialect): ResourceDef {
@@ -98,7 +116,7 @@ export function job(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: fillDefaults,
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
         columns: [
           nameColumn,
           column('Status', state, { description: 'How far it is.' }),
@@ -113,24 +131,22 @@ export function job(dialect: Dialect): ResourceDef {
         ],
       },
     ],
-    storage: {
-      fieldsOf: (object) => ({
-        'status.successful': String(numberAt(object, 'status', 'succeeded')),
-      }),
-    },
+    storage: { fieldsOf },
     generation: true,
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
       defaultPropagation: 'Orphan',
+      unknownFieldMessage: (label) => `field label ${JSON.stringify(label)} not supported for Job`,
       unsaidPropagationWarning:
         'child pods are preserved by default when jobs are deleted; set propagationPolicy=' +
         'Background to remove them or set propagationPolicy=Orphan to suppress this warning',
       prepareForCreate: (_, object) => {
-        generateSelector(object, dialect);
+        prepareLabels(object, dialect);
         dropDisabledOfTemplate(object);
       },
       prepareForUpdate: (context, object, old) => {
+        partLabels(object, templateLabels(object));
         if (context.subresource !== 'status') dropDisabledOfTemplate(object, old);
       },
       validateCreate: (_, object) => validateJob(object, templateRules(dialect, undefined)),

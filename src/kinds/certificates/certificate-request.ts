@@ -1,7 +1,12 @@
-import { createPublicKey, verify } from 'node:crypto';
+import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto';
 
-/** Hash of each signature algorithm by its object identifier in hex; none for Ed25519. */
+/**
+ * Hash of each signature algorithm by its object identifier in hex; none for Ed25519. SHA-1 is good
+ * enough for a request, which proves no more than that its sender holds the key.
+ */
 const hashes: Readonly<Record<string, string | undefined>> = {
+  '2a864886f70d010105': 'sha1',
+  '2a8648ce3d0401': 'sha1',
   '2a864886f70d01010b': 'sha256',
   '2a864886f70d01010c': 'sha384',
   '2a864886f70d01010d': 'sha512',
@@ -11,6 +16,14 @@ const hashes: Readonly<Record<string, string | undefined>> = {
   '2b6570': undefined,
 };
 
+/** RSA-PSS, whose parameters name the hash. */
+const pssOid = '2a864886f70d01010a';
+const pssHashes: Readonly<Record<string, string>> = {
+  '608648016503040201': 'sha256',
+  '608648016503040202': 'sha384',
+  '608648016503040203': 'sha512',
+};
+
 const malformed = 'asn1: structure error: malformed certificate request';
 
 /** What is wrong with a PEM text that should be a signed certificate request; undefined if nothing. */
@@ -18,7 +31,7 @@ export function certificateRequestProblem(pem: Buffer): string | undefined {
   const der = pemBlock(pem.toString('latin1'));
   if (der === undefined) return 'PEM block type must be CERTIFICATE REQUEST';
   try {
-    return isSigned(der) ? undefined : 'x509: signature verification failure';
+    return signatureProblem(der);
   } catch {
     return malformed;
   }
@@ -35,18 +48,39 @@ function pemBlock(text: string): Buffer | undefined {
   return end < 0 ? undefined : Buffer.from(text.slice(from, end), 'base64');
 }
 
-function isSigned(der: Buffer): boolean {
+function signatureProblem(der: Buffer): string | undefined {
   const [outer] = elements(der);
   const [info, algorithm, signature] = elements(outer!.content);
   const [version, , keyInfo] = elements(info!.content);
-  const [oid] = elements(algorithm!.content);
-  const hex = oid!.content.toString('hex');
-  if (version!.tag !== 0x02 || signature!.tag !== 0x03 || !Object.hasOwn(hashes, hex)) {
-    throw new Error(malformed);
-  }
+  if (version!.tag !== 0x02 || signature!.tag !== 0x03) throw new Error(malformed);
+  const hash = hashOf(algorithm!);
+  if (hash === 'unknown') return 'x509: cannot verify signature: algorithm unimplemented';
   const key = createPublicKey({ key: keyInfo!.whole, format: 'der', type: 'spki' });
+  const { RSA_PKCS1_PSS_PADDING: padding, RSA_PSS_SALTLEN_DIGEST: saltLength } = constants;
+  const withKey = hash.padding === 'pss' ? { key, padding, saltLength } : key;
   // A bit string begins with the count of its unused bits.
-  return verify(hashes[hex], info!.whole, key, signature!.content.subarray(1));
+  const isRight = verify(hash.name, info!.whole, withKey, signature!.content.subarray(1));
+  return isRight ? undefined : wrongSignature(key);
+}
+
+function hashOf(
+  algorithm: DerElement,
+): { readonly name: string | undefined; readonly padding: 'pss' | 'none' } | 'unknown' {
+  const [oid, parameters] = elements(algorithm.content);
+  const hex = oid!.content.toString('hex');
+  if (Object.hasOwn(hashes, hex)) return { name: hashes[hex], padding: 'none' };
+  if (hex !== pssOid || parameters === undefined) return 'unknown';
+  const [tagged] = elements(parameters.content);
+  const [identifier] = elements(tagged!.content);
+  const [hash] = elements(identifier!.content);
+  const name = pssHashes[hash!.content.toString('hex')];
+  return name === undefined ? 'unknown' : { name, padding: 'pss' };
+}
+
+/** In the words of Go's libraries, which differ by the kind of key. */
+function wrongSignature({ asymmetricKeyType }: KeyObject): string {
+  if (asymmetricKeyType === 'rsa') return 'crypto/rsa: verification error';
+  return `x509: ${asymmetricKeyType === 'ec' ? 'ECDSA' : 'Ed25519'} verification failure`;
 }
 
 interface DerElement {

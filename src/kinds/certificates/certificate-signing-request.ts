@@ -5,12 +5,12 @@ import type { Dialect } from '../../dialect.ts';
 import {
   duplicate,
   type FieldError,
-  forbiddenField,
   invalid,
   notSupported,
   required,
+  tooLong,
 } from '../../meta/field-error.ts';
-import { pathSegment } from '../../meta/names.ts';
+import { dnsLabel, dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import { formatTime } from '../../meta/times.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
@@ -18,6 +18,7 @@ import { invalidGo, same } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, objectsAt } from '../fill.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
+import { conditionsOf, validateDecisions, validateStatus } from './certificate-status.ts';
 
 const usages: readonly string[] = [
   'any',
@@ -77,19 +78,22 @@ function validate(object: JsonObject, dialect: Dialect): FieldError[] {
 
 /** Bytes as Go prints them with `%#v`. */
 function goBytes(bytes: Buffer): string {
+  if (bytes.length === 0) return '[]byte(nil)';
   return `[]byte{${Array.from(bytes, (byte) => `0x${byte.toString(16)}`).join(', ')}}`;
 }
 
 function validateUsages(spec: JsonObject): FieldError[] {
   const given = listAt(spec, 'usages');
   if (given.length === 0) return [required('spec.usages')];
-  return given.flatMap((usage, index) => {
-    const field = `spec.usages[${index}]`;
-    if (typeof usage !== 'string' || !usages.includes(usage)) {
-      return [notSupported(field, usage, usages)];
-    }
-    return given.indexOf(usage) < index ? [duplicate(field, usage)] : [];
-  });
+  const unknown = given.flatMap((usage, index) =>
+    typeof usage === 'string' && usages.includes(usage)
+      ? []
+      : [notSupported(`spec.usages[${index}]`, usage, usages)],
+  );
+  const repeated = given.flatMap((usage, index) =>
+    given.indexOf(usage) < index ? [duplicate(`spec.usages[${index}]`, usage)] : [],
+  );
+  return [...unknown, ...repeated];
 }
 
 function validateSigner(name: string, dialect: Dialect): FieldError[] {
@@ -98,10 +102,35 @@ function validateSigner(name: string, dialect: Dialect): FieldError[] {
   if (name === dialect.label('legacy-unknown')) {
     return [invalid(field, name, 'the legacy signerName is not allowed via this API version')];
   }
-  const [domain = '', ...path] = name.split('/');
-  if (path.length > 0 && domain.includes('.') && path.join('/') !== '') return [];
-  const detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-  return [invalid(field, name, detail)];
+  const [domain = '', path = '', ...more] = name.split('/');
+  if (more.length > 0 || !name.includes('/')) {
+    const detail =
+      "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+    return [invalid(field, name, detail)];
+  }
+  const tooWide = 'should be a domain with at least two segments separated by dots';
+  return [
+    ...(domain.length > domainLengthMax ? [tooLong(field, domainLengthMax)] : []),
+    ...firstWrongLabel(domain, field, dnsLabel),
+    ...(domain.includes('.') ? [] : [invalid(field, domain, tooWide)]),
+    ...firstWrongLabel(path, field, dnsSubdomain),
+    ...(name.length > signerLengthMax ? [tooLong(field, signerLengthMax)] : []),
+  ];
+}
+
+const domainLengthMax = 253;
+const pathLengthMax = domainLengthMax + 63 + 1;
+const signerLengthMax = domainLengthMax + pathLengthMax + 1;
+
+/** What is wrong with the first part of a dotted name that breaks the rule. */
+function firstWrongLabel(name: string, field: string, rule: typeof dnsLabel): FieldError[] {
+  for (const part of name.split('.')) {
+    const messages = rule(part);
+    if (messages.length === 0) continue;
+    const shown = `validating label ${JSON.stringify(part)}`;
+    return messages.map((message) => invalid(field, name, `${shown}: ${message}`));
+  }
+  return [];
 }
 
 /** A request says the same for ever; each sub-resource moves its own part of the status. */
@@ -130,38 +159,7 @@ function stampConditions(context: StrategyContext, object: ApiObject, old: ApiOb
   }
 }
 
-function conditionOf(object: JsonObject, type: string): JsonObject | undefined {
-  return objectsAt(object, 'status', 'conditions').find((one) => textAt(one, 'type') === type);
-}
-
-/** Decisions are made through `approval` alone, and are never taken back. */
-function validateConditions(
-  context: StrategyContext,
-  object: ApiObject,
-  old: ApiObject,
-): FieldError[] {
-  const field = 'status.conditions';
-  const forbid = (what: string, type: string) =>
-    forbiddenField(field, `updates may not ${what} a condition of type ${JSON.stringify(type)}`);
-  const errors: FieldError[] = [];
-  for (const type of ['Approved', 'Denied', 'Failed']) {
-    const [now, before] = [conditionOf(object, type), conditionOf(old, type)];
-    const isOwn = context.subresource === 'approval' || type === 'Failed';
-    if (before !== undefined && now === undefined) errors.push(forbid('remove', type));
-    else if (isOwn || same(now, before)) continue;
-    else errors.push(forbid(before === undefined ? 'add' : 'modify', type));
-  }
-  if (conditionOf(object, 'Approved') && conditionOf(object, 'Denied')) {
-    const detail = 'Approved and Denied conditions are mutually exclusive';
-    errors.push(invalid(field, 'Approved', detail));
-  }
-  objectsAt(object, 'status', 'conditions').forEach((condition, index) => {
-    const path = `${field}[${index}]`;
-    if (textAt(condition, 'type') === '') errors.push(required(`${path}.type`));
-    if (textAt(condition, 'status') === '') errors.push(required(`${path}.status`));
-  });
-  return errors;
-}
+const conditionOf = (object: JsonObject, type: string) => conditionsOf(object, type)[0];
 
 function conditionCell(object: JsonObject): string {
   const has = (type: string) => conditionOf(object, type) !== undefined;
@@ -220,11 +218,12 @@ export function certificateSigningRequest(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => judge(object),
       validateUpdate: (context, object, old) => [
         ...judge(object),
-        ...validateConditions(context, object, old),
+        ...validateStatus(object, old),
+        ...validateDecisions(object, old, context.subresource),
       ],
       resetFields: {
-        '': ['status'],
-        status: ['spec'],
+        '': ['spec', 'status'],
+        status: ['spec', 'status.conditions'],
         approval: ['spec', 'status.certificate'],
       },
     },

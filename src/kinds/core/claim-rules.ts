@@ -1,14 +1,21 @@
-import { cloneJson, type JsonObject } from '../../base/json.ts';
+import { cloneJson, type JsonObject, type JsonValue } from '../../base/json.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  notSupported,
+  required,
+} from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
-import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
+import { breaks, dnsLabel, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, listAt, textAt } from '../cells.ts';
-import { immutable, keyed, sameOrEmpty, sortedKeys } from '../checks.ts';
+import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../checks.ts';
 import { ensure, objectAt } from '../fill.ts';
 import { goDifference } from '../pod/difference.ts';
+import { isNative } from '../pod/resources.ts';
 import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } from './volumes.ts';
 
 const claimKind = 'PersistentVolumeClaim';
@@ -69,7 +76,7 @@ function sourcesAgree(spec: JsonObject, path: string): FieldError[] {
 
 /**
  * A claim's two data sources say the same, where one is said; what the older one cannot name is
- * dropped from it, and so is a namespace, since that is behind a gate that is off.
+ * dropped from it. A source in another namespace is behind a gate that is off, and dropped whole.
  */
 export function settleDataSources(
   object: JsonObject,
@@ -77,18 +84,18 @@ export function settleDataSources(
   dialect: Dialect,
 ) {
   const spec = ensure(object, 'spec');
+  const before = objectAt(old, 'spec', 'dataSourceRef');
+  const isInUse = before ?? objectAt(old, 'spec', 'dataSource');
+  const isElsewhere = textAt(spec, 'dataSourceRef', 'namespace') !== '';
+  if (isElsewhere && before === undefined) delete spec['dataSourceRef'];
   const any = objectAt(spec, 'dataSourceRef');
-  const isInUse = objectAt(old, 'spec', 'dataSourceRef') ?? objectAt(old, 'spec', 'dataSource');
-  if (any !== undefined && at(old, 'spec', 'dataSourceRef', 'namespace') === undefined) {
-    delete any['namespace'];
-  }
   const plain = objectAt(spec, 'dataSource');
   if (plain !== undefined && any === undefined && isInUse === undefined) {
     if (!isOldSource(plain, dialect)) delete spec['dataSource'];
   }
   const kept = objectAt(spec, 'dataSource');
   if (kept !== undefined && any === undefined) spec['dataSourceRef'] = cloneJson(kept);
-  if (kept === undefined && any !== undefined) {
+  if (kept === undefined && any !== undefined && textAt(any, 'namespace') === '') {
     const parts = sourceParts.filter((part) => any[part] !== undefined);
     spec['dataSource'] = Object.fromEntries(parts.map((part) => [part, any[part]]));
   }
@@ -111,7 +118,7 @@ export function validateClaimUpdate(
   old: ApiObject,
   dialect: Dialect,
 ): FieldError[] {
-  const errors = validateClaimSpec(objectAt(object, 'spec') ?? {}, 'spec');
+  const errors = toldTwice(validateClaimSpec(objectAt(object, 'spec') ?? {}, 'spec'));
   const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
   if (textAt(before, 'volumeName') === '') before['volumeName'] = now['volumeName'];
   errors.push(...settleClass({ object, old, now, before, dialect }));
@@ -170,30 +177,72 @@ function settleClass(change: {
   const [said, was] = [annotation(object), annotation(old)];
   const wanted = at(now, 'storageClassName');
   const isUnset = at(before, 'storageClassName') === undefined;
-  if (was !== undefined && isUnset && wanted === was && (said === undefined || said === was)) {
-    delete now['storageClassName'];
-    return [];
-  }
-  if (isUnset && was === undefined && wanted !== undefined && wanted !== '') {
-    delete now['storageClassName'];
-  }
+  const isNew = isUnset && wanted !== undefined;
+  if (isNew && (was === undefined || wanted === was)) delete now['storageClassName'];
+  if (isNew && wanted === was && (said === undefined || said === was)) return [];
   if ((said ?? '') === (was ?? '')) return [];
-  return [invalid(keyed('metadata.annotations', name), said ?? '', 'field is immutable')];
+  return [invalid(`metadata.annotations.${name}`, said ?? '', 'field is immutable')];
 }
 
+const growing = [
+  'ControllerResizeInProgress',
+  'ControllerResizeInfeasible',
+  'NodeResizeInProgress',
+  'NodeResizeInfeasible',
+  'NodeResizePending',
+];
+
 /** `status` of a claim: sizes are sizes, and states of growing those there are. */
-export function validateClaimStatus(object: JsonObject): FieldError[] {
+export function validateClaimStatus(object: JsonObject, dialect: Dialect): FieldError[] {
   const status = objectAt(object, 'status') ?? {};
   const capacity = objectAt(status, 'capacity');
-  const allocated = objectAt(status, 'allocatedResources');
   const noMode = listAt(object, 'spec', 'accessModes').length === 0;
-  const sizes = (list: JsonObject | undefined, path: string) =>
-    sortedKeys(list).flatMap((name) => basicQuantity(list?.[name], keyed(path, name)));
   return [
     ...(noMode ? [required('Spec.accessModes')] : []),
     ...sortedKeys(capacity).flatMap((name) =>
       basicQuantity(capacity?.[name], keyed('status.capacity', name)),
     ),
-    ...sizes(allocated, 'status.allocatedResources'),
+    ...validateStates(objectAt(status, 'allocatedResourceStatuses'), dialect),
+    ...validateAllocated(objectAt(status, 'allocatedResources'), dialect),
   ];
+}
+
+function validateStates(states: JsonObject | undefined, dialect: Dialect): FieldError[] {
+  // Upstream's name for it in its messages, and its way to show the resource instead of the state.
+  const field = 'status.allocatedResourceStatus';
+  return sortedKeys(states).flatMap((name) => [
+    ...validateClaimResource(name, field, dialect),
+    ...(growing.includes(String(states?.[name])) ? [] : [unknownState(field, name)]),
+  ]);
+}
+
+function unknownState(field: string, name: string): FieldError {
+  const known = growing.map((state) => JSON.stringify(state)).join(', ');
+  const message = `Unsupported value: ${name}: supported values: ${known}`;
+  return { type: 'FieldValueNotSupported', field, message };
+}
+
+function validateAllocated(allocated: JsonObject | undefined, dialect: Dialect): FieldError[] {
+  const path = 'status.allocatedResources';
+  return sortedKeys(allocated).flatMap((name) => {
+    const unknown = validateClaimResource(name, path, dialect);
+    if (unknown.length > 0) return unknown;
+    const field = keyed(path, name);
+    const value = allocated?.[name];
+    const negative = basicQuantity(value, field);
+    return negative.length > 0 ? negative : notNegative(value, field);
+  });
+}
+
+/** Of the server's own resources a claim is about storage alone. */
+function validateClaimResource(name: string, field: string, dialect: Dialect): FieldError[] {
+  const errors = breaks(field, name, qualifiedName);
+  if (errors.length > 0 || name === 'storage' || !isNative(name, dialect)) return errors;
+  return [notSupported(field, name, ['storage'])];
+}
+
+function notNegative(value: JsonValue | undefined, field: string): FieldError[] {
+  const quantity = parseQuantity(String(value ?? '0'));
+  if ('error' in quantity || quantity.nano >= 0n) return [];
+  return [invalid(field, quantity.text, 'must be greater than or equal to 0')];
 }

@@ -27,13 +27,13 @@ describe('ResourceQuota', () => {
     [
       { 'spec.hard': { foo: '1' } },
       [
-        'spec.hard[foo]: Invalid value: "foo": must be a standard resource type or fully qualified',
-        'spec.hard[foo]: Invalid value: "foo": must be a standard resource for quota',
+        'spec.hard[foo]: Invalid value: foo: must be a standard resource type or fully qualified',
+        'spec.hard[foo]: Invalid value: foo: must be a standard resource for quota',
       ],
     ],
     [
       { 'spec.hard': { storage: '1' } },
-      ['spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota'],
+      ['spec.hard[storage]: Invalid value: storage: must be a standard resource for quota'],
     ],
     [
       { 'spec.hard': { pods: '1500m', memory: '-1' } },
@@ -113,8 +113,8 @@ describe('ResourceQuota', () => {
   test('its status counts what it may', () => {
     const to = mutated(good, { 'status.used': { pods: '-1', odd: '1' } });
     expect(updateComplaints(def, { from: good, to }, { subresource: 'status' })).toEqual([
-      'status.used[odd]: Invalid value: "odd": must be a standard resource type or fully qualified',
-      'status.used[odd]: Invalid value: "odd": must be a standard resource for quota',
+      'status.used[odd]: Invalid value: odd: must be a standard resource type or fully qualified',
+      'status.used[odd]: Invalid value: odd: must be a standard resource for quota',
       'status.used[pods]: Invalid value: "-1": must be greater than or equal to 0',
     ]);
   });
@@ -139,7 +139,7 @@ describe('LimitRange', () => {
     ],
     [
       limit({ type: 'Pod', max: { pods: '1' } }),
-      [`${at}.max[pods]: Invalid value: "pods": must be a standard resource for containers`],
+      [`${at}.max[pods]: Invalid value: pods: must be a standard resource for containers`],
     ],
     [
       limit({ type: 'Pod', default: { cpu: '1' } }),
@@ -229,7 +229,7 @@ describe('Node', () => {
       { 'spec.taints': [taint, taint] },
       [
         'metadata.taints[1]: Duplicate value: core.Taint{Key:"k", Value:"v", Effect:"NoSchedule", ' +
-          'TimeAdded:(*v1.Time)(nil)}: taints must be unique by key and effect pair',
+          'TimeAdded:<nil>}: taints must be unique by key and effect pair',
       ],
     ],
     [{ 'spec.taints': [{ key: 'k' }] }, ['metadata.taints[0].effect: Required value']],
@@ -278,6 +278,69 @@ describe('Node', () => {
   test.each(updates.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
     expect(updateComplaints(def, { from: good, to: mutated(good, mutation) })).toEqual(wanted);
   });
+
+  const own = (name: string, text: string) => ({
+    'metadata.annotations': { [`scheduler.alpha.svc.io/${name}`]: text },
+  });
+  const path = 'metadata.annotations';
+  const [taints, avoid] = ['taints', 'preferAvoidPods'].map(
+    (name) => `${path}.scheduler.alpha.svc.io/${name}`,
+  );
+  const annotated: readonly Row[] = [
+    [own('taints', '[{"key":"k","value":"v","effect":"NoSchedule","other":1}]'), []],
+    [own('taints', ''), []],
+    [own('taints', 'null'), []],
+    [
+      own('taints', '[{"KEY":"k","Effect":"x"},{"effect":"NoExecute"}]'),
+      [
+        `${taints}[0].effect: Unsupported value: "x": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"`,
+        expect.stringMatching(/taints\[1\]\.key: Invalid value: "": name part must be non-empty/),
+        expect.stringMatching(/taints\[1\]\.key: Invalid value: "": name part must consist of/),
+      ],
+    ],
+    [
+      own('taints', '{}'),
+      [
+        `${path}: Invalid value: "scheduler.alpha.svc.io/taints": ` +
+          'json: cannot unmarshal object into Go value of type []core.Taint',
+      ],
+    ],
+    [
+      own('taints', '[x'),
+      [expect.stringContaining(`${path}: Invalid value: "scheduler.alpha.svc.io/taints": invalid`)],
+    ],
+    [
+      own(
+        'preferAvoidPods',
+        JSON.stringify({
+          preferAvoidPods: [
+            {},
+            { podSignature: { podController: { controller: false } } },
+            { podSignature: { podController: { controller: true, name: 'x' } } },
+          ],
+        }),
+      ),
+      [
+        `${avoid}[0].PodSignature: Required value`,
+        `${avoid}[1].PodSignature.PodController.Controller: Invalid value: false: must point to a controller`,
+      ],
+    ],
+    [
+      own('preferAvoidPods', '[]'),
+      [
+        `${path}.AvoidPods: Invalid value: "scheduler.alpha.svc.io/preferAvoidPods": ` +
+          'json: cannot unmarshal array into Go value of type v1.AvoidPods',
+      ],
+    ],
+  ];
+  test.each(annotated.map((row) => [rowTitle(row), ...row] as const))(
+    'annotations of old: %s',
+    (_, mutation, wanted) => {
+      const to = mutated(good, mutation);
+      expect(createComplaints(def, to)).toEqual(wanted);
+      expect(updateComplaints(def, { from: good, to })).toEqual([...wanted, ...wanted]);
+    },
+  );
 
   test('addresses of its status are different', () => {
     const address = { type: 'Hostname', address: 'h' };
@@ -406,6 +469,31 @@ describe('PersistentVolume', () => {
     ]);
   });
 
+  test('its nodes stay, but that their labels may get the names they have now', () => {
+    const affinity = (...keys: string[]): JsonObject => ({
+      required: {
+        nodeSelectorTerms: keys.map((key) => ({
+          matchExpressions: [{ key, operator: 'In', values: ['a'] }],
+        })),
+      },
+    });
+    const of = (...keys: string[]) => mutated(good, { 'spec.nodeAffinity': affinity(...keys) });
+    const names = [
+      ['failure-domain.beta.svc.io/zone', 'topology.svc.io/zone'],
+      ['failure-domain.beta.svc.io/region', 'topology.svc.io/region'],
+      ['beta.svc.io/os', 'svc.io/os'],
+      ['beta.svc.io/arch', 'svc.io/arch'],
+      ['beta.svc.io/instance-type', 'node.svc.io/instance-type'],
+    ] as const;
+    for (const [older, newer] of names) {
+      expect(updateComplaints(def, { from: of('x', older), to: of('x', newer) })).toEqual([]);
+      const kept = [expect.stringContaining('field is immutable, except for updating from beta')];
+      expect(updateComplaints(def, { from: of(newer), to: of(older) })).toEqual(kept);
+      expect(updateComplaints(def, { from: of('x', older), to: of('y', newer) })).toEqual(kept);
+    }
+    expect(updateComplaints(def, { from: good, to: of('x') })).toEqual([]);
+  });
+
   test('secrets for growing it may be named later', () => {
     const csi = { driver: 'd', volumeHandle: 'h' };
     const from = mutated(good, source({ csi }));
@@ -512,6 +600,35 @@ describe('PersistentVolumeClaim', () => {
     expect(updateComplaints(def, { from: good, to })).toEqual([]);
     const bigger = mutated(good, { 'spec.resources.requests.storage': '3Gi' });
     expect(updateComplaints(def, { from: good, to: bigger })).toHaveLength(1);
+  });
+
+  const status: readonly Row[] = [
+    [
+      {
+        'status.allocatedResources': { storage: '1Gi', 'example.com/x': '1' },
+        'status.allocatedResourceStatuses': { storage: 'NodeResizePending' },
+      },
+      [],
+    ],
+    [
+      { 'status.allocatedResources': { cpu: '1', storage: '-1', 'a b': '1' } },
+      [
+        expect.stringMatching(/^status\.allocatedResources: Invalid value: "a b": name part must/),
+        'status.allocatedResources: Unsupported value: "cpu": supported values: "storage"',
+        'status.allocatedResources[storage]: Invalid value: -1: must be a valid resource quantity',
+      ],
+    ],
+    [
+      { 'status.allocatedResourceStatuses': { storage: 'Growing', memory: 'NodeResizePending' } },
+      [
+        'status.allocatedResourceStatus: Unsupported value: "memory": supported values: "storage"',
+        expect.stringMatching(/^status\.allocatedResourceStatus: Unsupported value: storage: /),
+      ],
+    ],
+  ];
+  test.each(status.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
+    const to = mutated(bound, mutation);
+    expect(updateComplaints(def, { from: bound, to }, { subresource: 'status' })).toEqual(wanted);
   });
 
   test('status sizes are not negative', () => {

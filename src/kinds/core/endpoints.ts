@@ -72,13 +72,14 @@ const validate = (object: JsonObject) =>
 
 /** At most three addresses, then how many more there are. */
 function addresses(object: JsonObject): string {
-  const all = objectsAt(object, 'subsets').flatMap((subset) => {
+  const subsets = objectsAt(object, 'subsets');
+  const all = subsets.flatMap((subset) => {
     const ips = objectsAt(subset, 'addresses').map((one) => textAt(one, 'ip'));
     const ports = objectsAt(subset, 'ports').map((one) => numberAt(one, 'port'));
     if (ports.length === 0) return ips;
     return ports.flatMap((port) => ips.map((ip) => `${ip.includes(':') ? `[${ip}]` : ip}:${port}`));
   });
-  if (all.length === 0) return '<none>';
+  if (subsets.length === 0) return '<none>';
   const shown = all.slice(0, 3).join(',');
   return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
 }

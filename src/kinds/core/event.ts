@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef, StorageDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
-import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
+import { breaks, dnsSubdomain, pathSegment, qualifiedName } from '../../meta/names.ts';
 import { age, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 
@@ -146,7 +146,7 @@ export const eventColumns: readonly ColumnDef[] = [
     priority: 1,
     description: 'Time since it was first observed.',
   }),
-  column('Count', count, { type: 'integer', priority: 1, description: 'How often it was seen.' }),
+  column('Count', count, { priority: 1, description: 'How often it was seen.' }),
   column('Name', nameColumn.cell, {
     format: 'name',
     priority: 1,
@@ -168,7 +168,8 @@ export function coreEvent(dialect: Dialect): ResourceDef {
     versions: [{ version: 'v1', columns: eventColumns }],
     storage: eventStorage,
     strategy: {
-      validateName: dnsSubdomain,
+      validateName: pathSegment,
+      judgesBeforeMetadata: true,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => validate(object),
       allowCreateOnUpdate: true,

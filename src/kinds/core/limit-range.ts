@@ -1,10 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, fillAmounts, objectAt, objectsAt } from '../fill.ts';
+import { emptyAsNull, ensure, fill, fillAmounts, objectAt, objectsAt } from '../fill.ts';
 import { validateLimitRange } from './limit-range-rules.ts';
 
 /** A container's default limit is its maximum, its default request the limit or the minimum. */
@@ -32,6 +33,12 @@ export function limitRange(dialect: Dialect): ResourceDef {
     versions: [{ version: 'v1', defaults: fillDefaults, columns: [nameColumn, createdAtColumn] }],
     strategy: {
       validateName: dnsSubdomain,
+      prepareForCreate: (_, object) => {
+        const { metadata } = object;
+        if ((metadata.name ?? '') === '') metadata.name = randomUUID();
+        emptyAsNull(objectAt(object, 'spec'), 'limits');
+      },
+      prepareForUpdate: (_, object) => emptyAsNull(objectAt(object, 'spec'), 'limits'),
       validateCreate: (_, object) => validateLimitRange(object, dialect),
       validateUpdate: (_, object) => validateLimitRange(object, dialect),
     },

@@ -11,6 +11,7 @@ import { breaks, labelValue, qualifiedName } from '../../meta/names.ts';
 import { at, listAt, textAt } from '../cells.ts';
 import { goStrings, invalidGo } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import { annotatedAvoidance, annotatedList, oldAnnotations } from '../old-annotations.ts';
 import { validateEffect } from '../pod/placement.ts';
 import { quantitiesOf, validateAmount } from '../pod/resources.ts';
 import { validCidr } from './addresses.ts';
@@ -19,7 +20,8 @@ import { isDualStack } from './service/cluster-ips.ts';
 /** All that is wrong with a new Node but for its metadata. */
 export function validateNode(object: JsonObject, dialect: Dialect): FieldError[] {
   return [
-    ...validateTaints(object),
+    ...validateOldAnnotations(object, dialect),
+    ...validateNodeTaints(object),
     ...validateResources(object, dialect),
     ...validatePodCidrs(listAt(object, 'spec', 'podCIDRs').map(String)),
   ];
@@ -32,11 +34,12 @@ export function validateNodeUpdate(
   dialect: Dialect,
 ): FieldError[] {
   return [
+    ...validateOldAnnotations(object, dialect),
     ...validateResources(object, dialect),
     ...validateAddresses(object),
     ...podCidrsKept(object, old),
     ...providerKept(object, old),
-    ...validateTaints(object),
+    ...validateNodeTaints(object),
     ...(at(object, 'spec', 'externalID') === at(old, 'spec', 'externalID')
       ? []
       : [forbiddenField('spec.externalID', 'may not be updated')]),
@@ -44,10 +47,45 @@ export function validateNodeUpdate(
 }
 
 /** Upstream names the metadata, though taints stand in the spec. */
-function validateTaints(object: JsonObject): FieldError[] {
+const validateNodeTaints = (object: JsonObject): FieldError[] =>
+  validateTaints(objectsAt(object, 'spec', 'taints'), 'metadata.taints');
+
+/** What held taints, and pods to be avoided, before there were fields for it. */
+function validateOldAnnotations(object: JsonObject, dialect: Dialect): FieldError[] {
+  const path = 'metadata.annotations';
+  const { taints, avoidPods } = oldAnnotations(dialect);
+  const [taintsText, avoidText] = [taints, avoidPods].map((key) =>
+    textAt(object, 'metadata', 'annotations', key),
+  );
+  const errors: FieldError[] = [];
+  if (taintsText) {
+    const found = annotatedList('taints', taintsText);
+    if ('problem' in found) errors.push(invalid(path, taints, found.problem));
+    else errors.push(...validateTaints(found.items, `${path}.${taints}`));
+  }
+  if (avoidText) {
+    const found = annotatedAvoidance(avoidText);
+    if ('problem' in found) errors.push(invalid(`${path}.AvoidPods`, avoidPods, found.problem));
+    else errors.push(...validateAvoidance(found.items, `${path}.${avoidPods}`));
+  }
+  return errors;
+}
+
+function validateAvoidance(entries: readonly JsonObject[], path: string): FieldError[] {
+  return entries.flatMap((entry, index) => {
+    const signature = `${path}[${index}].PodSignature`;
+    const controller = objectAt(entry, 'podSignature', 'podController');
+    if (controller === undefined) return [required(signature)];
+    if (controller['controller'] === true) return [];
+    const field = `${signature}.PodController.Controller`;
+    return [invalid(field, false, 'must point to a controller')];
+  });
+}
+
+function validateTaints(taints: readonly JsonObject[], list: string): FieldError[] {
   const seen = new Set<string>();
-  return objectsAt(object, 'spec', 'taints').flatMap((taint, index) => {
-    const path = `metadata.taints[${index}]`;
+  return taints.flatMap((taint, index) => {
+    const path = `${list}[${index}]`;
     const [key, value] = [textAt(taint, 'key'), textAt(taint, 'value')];
     const effect = textAt(taint, 'effect');
     const wrongValue = labelValue(value).join(';');
@@ -70,7 +108,7 @@ function repeatedTaint(
   const [key, value, effect] = [taint.key, taint.value, taint.effect].map((text) =>
     JSON.stringify(text),
   );
-  const shown = `core.Taint{Key:${key}, Value:${value}, Effect:${effect}, TimeAdded:(*v1.Time)(nil)}`;
+  const shown = `core.Taint{Key:${key}, Value:${value}, Effect:${effect}, TimeAdded:<nil>}`;
   const detail = 'taints must be unique by key and effect pair';
   return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}: ${detail}` };
 }

@@ -75,6 +75,19 @@ function columns(dialect: Dialect): readonly ColumnDef[] {
   ];
 }
 
+function deprecatedFields(object: JsonObject, dialect: Dialect): string[] {
+  const unused = `this field is deprecated, and is unused by ${titled(dialect.productName)}`;
+  return [
+    ...(objectAt(object, 'spec', 'configSource') === undefined
+      ? []
+      : ['spec.configSource: the feature is removed']),
+    ...(textAt(object, 'spec', 'externalID') === '' ? [] : [`spec.externalID: ${unused}`]),
+  ];
+}
+
+/** `kubernetes` -> `Kubernetes`. */
+const titled = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
+
 /** Node: a machine; its agent registers it together with its status. */
 export function node(dialect: Dialect): ResourceDef {
   return defineKind({
@@ -98,12 +111,16 @@ export function node(dialect: Dialect): ResourceDef {
       prepareForCreate: (_, object) => dropNodeConfig(object),
       prepareForUpdate: (_, object, old) => dropNodeConfig(object, old),
       validateCreate: (_, object) => validateNode(object, dialect),
-      validateUpdate: (_, object, old) => validateNodeUpdate(object, old, dialect),
+      validateUpdate: (context, object, old) => [
+        ...(context.subresource === 'status' ? [] : validateNode(object, dialect)),
+        ...validateNodeUpdate(object, old, dialect),
+      ],
+      warnings: (object) => deprecatedFields(object, dialect),
     },
     subresources: [
       {
         name: 'proxy',
-        verbs: ['create', 'get', 'patch', 'update'],
+        verbs: ['create', 'delete', 'get', 'patch', 'update'],
         kind: { group: '', version: 'v1', kind: 'NodeProxyOptions' },
       },
       { name: 'status', verbs: ['get', 'patch', 'update'] },

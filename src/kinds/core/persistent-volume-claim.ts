@@ -1,10 +1,10 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, fillAmounts, objectAt } from '../fill.ts';
+import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../fill.ts';
 import { fillResources } from '../pod/defaults.ts';
 import {
   settleDataSources,
@@ -12,11 +12,12 @@ import {
   validateClaimStatus,
   validateClaimUpdate,
 } from './claim-rules.ts';
-import { accessModesText, quantityText } from './volumes.ts';
+import { volumeClaimWarnings } from './volume-warnings.ts';
+import { accessModesText, quantityText, storageClassColumn } from './volumes.ts';
 
 function fillDefaults(object: JsonObject): void {
   const [spec, status] = [ensure(object, 'spec'), ensure(object, 'status')];
-  fill(spec, { volumeMode: 'Filesystem' });
+  fillAbsent(spec, { volumeMode: 'Filesystem' });
   fill(status, { phase: 'Pending' });
   fillResources(objectAt(spec, 'resources'));
   fillAmounts(objectAt(status, 'capacity'));
@@ -35,9 +36,39 @@ function phase(object: JsonObject): string {
   return deleting ? 'Terminating' : textAt(object, 'status', 'phase');
 }
 
+const bound = (object: JsonObject, text: string) => (isBound(object) ? text : '');
+
+const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
+  nameColumn,
+  column('Status', phase, { description: 'Pending, Bound or Lost.' }),
+  column('Volume', (object) => textAt(object, 'spec', 'volumeName'), {
+    description: 'The volume it is bound to.',
+  }),
+  column(
+    'Capacity',
+    (object) => bound(object, quantityText(object, 'status', 'capacity', 'storage')),
+    { description: 'Size of the volume.' },
+  ),
+  column(
+    'Access Modes',
+    (object) => bound(object, accessModesText(listAt(object, 'status', 'accessModes'))),
+    { description: 'How the volume can be mounted.' },
+  ),
+  storageClassColumn(dialect, 'Class of storage asked for.'),
+  column(
+    'VolumeAttributesClass',
+    (object) => textAt(object, 'spec', 'volumeAttributesClassName') || '<unset>',
+    { description: 'Class of attributes asked for.' },
+  ),
+  ageColumn,
+  column('VolumeMode', (object) => textAt(object, 'spec', 'volumeMode') || '<unset>', {
+    priority: 1,
+    description: 'Filesystem or Block.',
+  }),
+];
+
 /** PersistentVolumeClaim: a request for storage. */
 export function persistentVolumeClaim(dialect: Dialect): ResourceDef {
-  const bound = (object: JsonObject, text: string) => (isBound(object) ? text : '');
   return defineKind({
     dialect,
     facts: 'core',
@@ -49,36 +80,7 @@ export function persistentVolumeClaim(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: fillDefaults,
-        columns: [
-          nameColumn,
-          column('Status', phase, { description: 'Pending, Bound or Lost.' }),
-          column('Volume', (object) => textAt(object, 'spec', 'volumeName'), {
-            description: 'The volume it is bound to.',
-          }),
-          column(
-            'Capacity',
-            (object) => bound(object, quantityText(object, 'status', 'capacity', 'storage')),
-            { description: 'Size of the volume.' },
-          ),
-          column(
-            'Access Modes',
-            (object) => bound(object, accessModesText(listAt(object, 'status', 'accessModes'))),
-            { description: 'How the volume can be mounted.' },
-          ),
-          column('StorageClass', (object) => textAt(object, 'spec', 'storageClassName'), {
-            description: 'Class of storage asked for.',
-          }),
-          column(
-            'VolumeAttributesClass',
-            (object) => textAt(object, 'spec', 'volumeAttributesClassName') || '<unset>',
-            { description: 'Class of attributes asked for.' },
-          ),
-          ageColumn,
-          column('VolumeMode', (object) => textAt(object, 'spec', 'volumeMode') || '<unset>', {
-            priority: 1,
-            description: 'Filesystem or Block.',
-          }),
-        ],
+        columns: columnsOf(dialect),
       },
     ],
     strategy: {
@@ -94,8 +96,9 @@ export function persistentVolumeClaim(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => validateClaimSpec(ensure(object, 'spec'), 'spec'),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
-          ? validateClaimStatus(object)
+          ? validateClaimStatus(object, dialect)
           : validateClaimUpdate(object, old, dialect),
+      warnings: (object) => volumeClaimWarnings(object, dialect),
       deleteAnswers: 'object',
     },
     example: () => ({

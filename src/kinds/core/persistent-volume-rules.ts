@@ -1,12 +1,12 @@
 import { posix } from 'node:path';
-import type { JsonObject } from '../../base/json.ts';
+import { cloneJson, type JsonObject, type JsonValue } from '../../base/json.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
 import { breaks, dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, listAt, sizeAt, textAt } from '../cells.ts';
-import { immutable, keyed, same, sameOrEmpty, sortedKeys } from '../checks.ts';
-import { objectAt } from '../fill.ts';
+import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../checks.ts';
+import { objectAt, objectsAt } from '../fill.ts';
 import { validateNodeSelector } from '../pod/affinity.ts';
 import { goDifference } from '../pod/difference.ts';
 import { goQuantity } from '../pod/go-text.ts';
@@ -123,7 +123,7 @@ export function validateVolumeUpdate(
 ): FieldError[] {
   const spec = objectAt(object, 'spec') ?? {};
   const before = objectAt(old, 'spec') ?? {};
-  const errors = validateVolume(object, dialect);
+  const errors = toldTwice(validateVolume(object, dialect));
   const [now, then] = [sourceOf(withoutNewSecrets(spec, before)), sourceOf(before)];
   if (!sameOrEmpty(now, then)) {
     const difference = goDifference('core.PersistentVolumeSource', then, now);
@@ -132,15 +132,50 @@ export function validateVolumeUpdate(
   }
   errors.push(...immutable('volumeMode', spec['volumeMode'], before['volumeMode']));
   const affinity = objectAt(before, 'nodeAffinity');
-  if (affinity !== undefined && !same(spec['nodeAffinity'], affinity)) {
+  if (affinity !== undefined && !isSameAffinity(spec['nodeAffinity'], affinity, dialect)) {
     errors.push(...affinityKept(spec));
   }
   return errors;
 }
 
+/** Equal, but that a node's label may get the name it has now in place of its older one. */
+function isSameAffinity(
+  affinity: JsonValue | undefined,
+  before: JsonObject,
+  dialect: Dialect,
+): boolean {
+  const renamed = cloneJson(before);
+  const termsOf = (holder: JsonValue | undefined) =>
+    objectsAt(holder, 'required', 'nodeSelectorTerms');
+  for (const [index, term] of termsOf(renamed).entries()) {
+    const now = objectAt(termsOf(affinity)[index]);
+    for (const list of ['matchExpressions', 'matchFields']) {
+      for (const [at, requirement] of objectsAt(term, list).entries()) {
+        const newer = newerLabel(textAt(requirement, 'key'), dialect);
+        const key = objectsAt(now, list)[at]?.['key'];
+        if (newer !== undefined && key === newer) requirement['key'] = newer;
+      }
+    }
+  }
+  return sameOrEmpty(affinity, renamed);
+}
+
+/** The name that took the place of an older label of nodes. */
+function newerLabel(name: string, { label }: Dialect): string | undefined {
+  const names: readonly (readonly [older: string, newer: string])[] = [
+    [label('zone', 'failure-domain.beta'), label('zone', 'topology')],
+    [label('region', 'failure-domain.beta'), label('region', 'topology')],
+    [label('os', 'beta'), label('os')],
+    [label('arch', 'beta'), label('arch')],
+    [label('instance-type', 'beta'), label('instance-type', 'node')],
+  ];
+  return names.find(([older]) => older === name)?.[1];
+}
+
 function affinityKept(spec: JsonObject): FieldError[] {
   const detail = 'field is immutable, except for updating from beta label to GA';
-  const shown = at(spec, 'nodeAffinity') === undefined ? 'null' : 'core.VolumeNodeAffinity{…}';
+  // Upstream shows where the rest is in its memory.
+  const shown = at(spec, 'nodeAffinity') === undefined ? '"null"' : 'core.VolumeNodeAffinity{…}';
   const message = `Invalid value: ${shown}: ${detail}`;
   return [{ type: 'FieldValueInvalid', field: 'nodeAffinity', message }];
 }

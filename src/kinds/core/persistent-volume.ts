@@ -2,16 +2,19 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
+import { formatTime } from '../../meta/times.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, fillAmounts, objectAt } from '../fill.ts';
+import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../fill.ts';
 import { fillDrivers } from '../pod/defaults.ts';
 import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
-import { accessModesText, quantityText } from './volumes.ts';
+import { volumeWarnings } from './volume-warnings.ts';
+import { accessModesText, quantityText, storageClassColumn } from './volumes.ts';
 
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
-  fill(spec, { persistentVolumeReclaimPolicy: 'Retain', volumeMode: 'Filesystem' });
+  fill(spec, { persistentVolumeReclaimPolicy: 'Retain' });
+  fillAbsent(spec, { volumeMode: 'Filesystem' });
   fill(ensure(object, 'status'), { phase: 'Pending' });
   fillDrivers(spec);
   fillAmounts(objectAt(spec, 'capacity'));
@@ -21,6 +24,16 @@ function fillDefaults(object: JsonObject): void {
 function dropAttributesClass(object: JsonObject, old?: JsonObject): void {
   const name = 'volumeAttributesClassName';
   if (at(old, 'spec', name) === undefined) delete objectAt(object, 'spec')?.[name];
+}
+
+/** When the phase became what it is: told by who changed it, or else now. */
+function settlePhaseTime(object: JsonObject, old: JsonObject, nowMs: number): void {
+  const name = 'lastPhaseTransitionTime';
+  const status = ensure(object, 'status');
+  const [told, before] = [at(status, name), at(old, 'status', name)];
+  if (textAt(status, 'phase') === textAt(old, 'status', 'phase')) {
+    if (told === undefined && before !== undefined) status[name] = before;
+  } else if (told === undefined || told === before) status[name] = formatTime(nowMs);
 }
 
 function claim(object: JsonObject): string {
@@ -36,7 +49,7 @@ function phase(object: JsonObject): string {
 const specColumn = (name: string, member: string, description: string, empty = '') =>
   column(name, (object) => textAt(object, 'spec', member) || empty, { description });
 
-const columns: readonly ColumnDef[] = [
+const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
   nameColumn,
   column('Capacity', (object) => quantityText(object, 'spec', 'capacity', 'storage'), {
     description: 'Size.',
@@ -51,7 +64,7 @@ const columns: readonly ColumnDef[] = [
   ),
   column('Status', phase, { description: 'Available, Bound, Released or Failed.' }),
   column('Claim', claim, { description: 'The claim it is bound to.' }),
-  specColumn('StorageClass', 'storageClassName', 'Class of storage.'),
+  storageClassColumn(dialect, 'Class of storage.'),
   specColumn(
     'VolumeAttributesClass',
     'volumeAttributesClassName',
@@ -81,20 +94,24 @@ export function persistentVolume(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: fillDefaults,
-        columns,
+        columns: columnsOf(dialect),
       },
     ],
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      prepareForCreate: (_, object) => {
-        object['status'] = { phase: 'Pending' };
+      prepareForCreate: ({ nowMs }, object) => {
+        object['status'] = { phase: 'Pending', lastPhaseTransitionTime: formatTime(nowMs) };
         dropAttributesClass(object);
       },
-      prepareForUpdate: (_, object, old) => dropAttributesClass(object, old),
+      prepareForUpdate: (context, object, old) => {
+        if (context.subresource === 'status') settlePhaseTime(object, old, context.nowMs);
+        else dropAttributesClass(object, old);
+      },
       validateCreate: (_, object) => validateVolume(object, dialect),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status' ? [] : validateVolumeUpdate(object, old, dialect),
+      warnings: (object) => volumeWarnings(object, dialect),
       deleteAnswers: 'object',
     },
     example: () => ({

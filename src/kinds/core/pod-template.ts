@@ -3,11 +3,12 @@ import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { exampleTemplate } from '../apps/workload.ts';
-import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
+import { at, column, labelsText, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { ensure, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabled } from '../pod/disabled.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
@@ -30,12 +31,20 @@ export function podTemplate(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fillPodSpec(objectAt(object, 'template', 'spec')),
+        defaults: leavingOldInitContainers(dialect, ['template'], (object) =>
+          fillPodSpec(objectAt(object, 'template', 'spec')),
+        ),
         columns: [
           nameColumn,
           column('Containers', list('name'), { description: 'Names of the containers.' }),
           column('Images', list('image'), { description: 'Images of the containers.' }),
-          ageColumn,
+          column(
+            'Pod Labels',
+            (object) => labelsText(at(object, 'template', 'metadata', 'labels')),
+            {
+              description: 'Labels of the pods.',
+            },
+          ),
         ],
       },
     ],

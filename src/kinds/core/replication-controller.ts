@@ -2,16 +2,24 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, required } from '../../meta/field-error.ts';
+import type { ApiObject } from '../../meta/types.ts';
 import { replicaColumns, replicaStrategy } from '../apps/replicas.ts';
-import { exampleTemplate, replicaFields, wideColumns } from '../apps/workload.ts';
-import { invalidGo } from '../checks.ts';
+import { exampleTemplate, wideColumns } from '../apps/workload.ts';
+import { at, column, labelsText, numberAt } from '../cells.ts';
+import { invalidGo, sameOrEmpty, sortedKeys } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
 import { goStringMap } from '../pod/go-text.ts';
+import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { validateEndless, validatePodTemplate } from '../pod/template.ts';
+
+/** What a `status.replicas` selector selects on. */
+const replicaFields = (object: JsonObject): Record<string, string> => ({
+  'status.replicas': String(numberAt(object, 'status', 'replicas')),
+});
 
 /** Labels and selector are those of the template unless said otherwise. */
 function fillDefaults(object: JsonObject): void {
@@ -49,6 +57,28 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
   ];
 }
 
+/**
+ * Annotations tell of what could not be expressed when the object was converted: of that, a selector
+ * may not change, and nothing else is known.
+ */
+function keptForOthers(object: ApiObject, old: ApiObject, dialect: Dialect): FieldError[] {
+  const prefix = dialect.label('', 'non-convertible').slice(0, -1);
+  const annotations = old.metadata.annotations ?? {};
+  const selector = (one: ApiObject) => objectAt(one, 'spec', 'selector');
+  return sortedKeys(annotations).flatMap((key) => {
+    const [, broken = '', ...more] = key.split('/');
+    if (!key.startsWith(prefix) || !key.includes('/') || more.length > 0) return [];
+    if (!broken.includes('selector')) {
+      const shown = `Not found: ${JSON.stringify(annotations[key])}`;
+      const message = `${shown}: unknown non-convertible field`;
+      return [{ type: 'FieldValueNotFound', field: broken, message } as const];
+    }
+    if (sameOrEmpty(selector(object), selector(old))) return [];
+    const shown = goStringMap(selector(object));
+    return [invalidGo('spec.selector', shown, 'cannot update non-convertible selector')];
+  });
+}
+
 /** ReplicationController: the older ReplicaSet. */
 export function replicationController(dialect: Dialect): ResourceDef {
   return defineKind({
@@ -62,13 +92,26 @@ export function replicationController(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: fillDefaults,
-        columns: [...replicaColumns, ...wideColumns().slice(0, 2)],
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        columns: [
+          ...replicaColumns,
+          ...wideColumns().slice(0, 2),
+          column('Selector', (object) => labelsText(at(object, 'spec', 'selector')), {
+            priority: 1,
+            description: 'Selector of the pods.',
+          }),
+        ],
       },
     ],
     storage: { prefix: '/registry/controllers/', fieldsOf: replicaFields },
     generation: true,
-    strategy: { ...replicaStrategy(dialect, { validate }), defaultPropagation: 'Orphan' },
+    strategy: {
+      ...replicaStrategy(dialect, {
+        validate,
+        changed: (object, old) => keptForOthers(object, old, dialect),
+      }),
+      defaultPropagation: 'Orphan',
+    },
     subresources: [scaleSubresource, statusSubresource],
     example: () => ({
       apiVersion: 'v1',

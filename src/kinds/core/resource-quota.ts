@@ -18,7 +18,7 @@ function fillDefaults(object: JsonObject): void {
 function usage(object: JsonObject, options: { limits: boolean }): string {
   const hard = objectAt(object, 'status', 'hard');
   return sortedKeys(hard)
-    .filter((name) => name.startsWith('limits') === options.limits)
+    .filter((name) => name.startsWith('limits.') === options.limits)
     .map((name) => `${name}: ${at(object, 'status', 'used', name) ?? '0'}/${hard?.[name]}`)
     .join(', ');
 }
@@ -38,13 +38,13 @@ export function resourceQuota(dialect: Dialect): ResourceDef {
         defaults: fillDefaults,
         columns: [
           nameColumn,
+          ageColumn,
           column('Request', (object) => usage(object, { limits: false }), {
             description: 'Requests and counts, used of allowed.',
           }),
           column('Limit', (object) => usage(object, { limits: true }), {
             description: 'Limits, used of allowed.',
           }),
-          ageColumn,
         ],
       },
     ],

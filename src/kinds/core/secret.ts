@@ -1,5 +1,6 @@
-import { setMember } from '../../base/json.ts';
+import { isObject, setMember } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import { parseExactJson } from '../../codec/json-exact.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required, tooLong } from '../../meta/field-error.ts';
 import { breaks, configMapKey, dnsSubdomain } from '../../meta/names.ts';
@@ -8,6 +9,7 @@ import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { immutable, keyed, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { dataBytesMax, dataColumn, decodedLength, validateFrozen } from './config-map.ts';
+import { keyPairProblem } from './key-pair.ts';
 
 interface Secret extends ApiObject {
   type?: string;
@@ -38,19 +40,31 @@ function requiredKeys(object: Secret, keys: readonly string[]): FieldError[] {
   return keys.filter((key) => !has(object, key)).map((key) => required(keyed('data', key)));
 }
 
+/** What keeps a text from being a JSON object, in the words of Go's decoder: one character at most. */
+function jsonObjectProblem(text: string): string | undefined {
+  try {
+    const { value } = parseExactJson(text, { depthMax: 10_000 });
+    if (value === null || isObject(value)) return undefined;
+    const kind = Array.isArray(value) ? 'array' : goKinds[typeof value];
+    return `json: cannot unmarshal ${kind} into Go value of type map[string]interface {}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+const goKinds: Readonly<Record<string, string>> = {
+  string: 'string',
+  number: 'number',
+  bigint: 'number',
+  boolean: 'bool',
+};
+
 /** The content itself never shows up in a message. */
 function validateJsonKey(object: Secret, key: string): FieldError[] {
   if (!has(object, key)) return [required(keyed('data', key))];
-  try {
-    const parsed: unknown = JSON.parse(
-      Buffer.from(object.data?.[key] ?? '', 'base64').toString('utf8'),
-    );
-    if (parsed === null || (typeof parsed === 'object' && !Array.isArray(parsed))) return [];
-  } catch {
-    // Judged below, with what is valid JSON but no object.
-  }
-  const detail = 'must be a JSON object';
-  return [invalid(keyed('data', key), '<secret contents redacted>', detail)];
+  const problem = jsonObjectProblem(Buffer.from(object.data?.[key] ?? '', 'base64').toString());
+  if (problem === undefined) return [];
+  return [invalid(keyed('data', key), '<secret contents redacted>', problem)];
 }
 
 function validateType(object: Secret, dialect: Dialect): FieldError[] {
@@ -90,6 +104,15 @@ function validate(object: Secret, dialect: Dialect): FieldError[] {
   return [...errors, ...validateType(object, dialect)];
 }
 
+function pairWarnings({ type, data = {} }: Secret, dialect: Dialect): string[] {
+  if (type !== dialect.label('tls')) return [];
+  const [certificate, key] = ['tls.crt', 'tls.key'].map((name) =>
+    Buffer.from((Object.hasOwn(data, name) ? data[name] : undefined) ?? '', 'base64').toString(),
+  );
+  const problem = keyPairProblem(certificate ?? '', key ?? '');
+  return problem === undefined ? [] : [problem];
+}
+
 /** Secret: named bytes with a type that says which names there must be. */
 export function secret(dialect: Dialect): ResourceDef {
   const typeColumn = column('Type', (object) => textAt(object, 'type'), {
@@ -117,6 +140,7 @@ export function secret(dialect: Dialect): ResourceDef {
         ...validateFrozen(object, old, ['data']),
         ...validate(object as Secret, dialect),
       ],
+      warnings: (object) => pairWarnings(object as Secret, dialect),
     },
     example: () => ({
       apiVersion: 'v1',

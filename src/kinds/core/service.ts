@@ -6,7 +6,7 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { validateServiceStatus } from './service/load-balancer-status.ts';
 import { asService, isExternallyAccessible, needsClusterIp } from './service/spec.ts';
 import { dropTypeDependent } from './service/transitions.ts';
@@ -28,13 +28,22 @@ function fillDefaults(object: ApiObject): void {
     if (targetPort === 0 || targetPort === '') port.targetPort = port.port ?? 0;
   }
   if (isExternallyAccessible(spec)) fill(members, { externalTrafficPolicy: 'Cluster' });
-  if (needsClusterIp(spec)) fill(members, { internalTrafficPolicy: 'Cluster' });
+  if (needsClusterIp(spec)) fillAbsent(members, { internalTrafficPolicy: 'Cluster' });
   if (spec.type !== 'LoadBalancer') return;
   fill(members, { allocateLoadBalancerNodePorts: true });
   for (const one of objectsAt(object, 'status', 'loadBalancer', 'ingress')) {
-    if (textAt(one, 'ip') !== '') fill(one, { ipMode: 'VIP' });
+    if (textAt(one, 'ip') !== '') fillAbsent(one, { ipMode: 'VIP' });
   }
 }
+
+/** Upstream keeps it from whoever reads such a Service; what it does not know it must yet refuse. */
+function dropInsidePolicy(object: ApiObject): void {
+  const { spec } = asService(object);
+  const isNamed = spec.type === 'ExternalName';
+  if (isNamed && isKnownPolicy(spec.internalTrafficPolicy)) delete spec.internalTrafficPolicy;
+}
+
+const isKnownPolicy = (policy: string | undefined) => policy === 'Cluster' || policy === 'Local';
 
 function ports(object: JsonObject): string {
   const shown = objectsAt(object, 'spec', 'ports').map((port) => {
@@ -111,8 +120,10 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
       hasStatus: true,
       ...(allocate === undefined ? {} : { allocate }),
       validateCreate: (_, object) => validateService(asService(object), dialect),
+      prepareForCreate: (_, object) => dropInsidePolicy(object),
       prepareForUpdate: (context, object, old) => {
         if (context.subresource === 'status') return;
+        dropInsidePolicy(object);
         dropTypeDependent(asService(object).spec, asService(old).spec);
       },
       validateUpdate: (context, object, old) =>
@@ -126,7 +137,7 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
     subresources: [
       {
         name: 'proxy',
-        verbs: ['create', 'get', 'patch', 'update'],
+        verbs: ['create', 'delete', 'get', 'patch', 'update'],
         kind: { group: '', version: 'v1', kind: 'ServiceProxyOptions' },
       },
       { name: 'status', verbs: ['get', 'patch', 'update'] },

@@ -1,7 +1,9 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
+import type { ColumnDef } from '../../catalogue/resource-def.ts';
+import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid, notSupported } from '../../meta/field-error.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
-import { at, listAt } from '../cells.ts';
+import { at, column, listAt, textAt } from '../cells.ts';
 
 /** What claims and volumes share. */
 
@@ -58,8 +60,16 @@ export function basicQuantity(value: JsonValue | undefined, field: string): Fiel
   return [invalid(field, whole, 'must be a valid resource quantity')];
 }
 
-/** A quantity at a path, as text; empty without one. */
+/** A quantity at a path, as text; none is nothing. */
 export function quantityText(object: JsonObject, ...path: readonly string[]): string {
   const value = at(object, ...path);
-  return value === undefined || value === null ? '' : String(value);
+  return value === undefined || value === null ? '0' : String(value);
+}
+
+/** The class of storage of a claim or volume: its old annotation goes before its field. */
+export function storageClassColumn(dialect: Dialect, description: string): ColumnDef {
+  const annotation = dialect.label('storage-class', 'volume.beta');
+  const classOf = (object: JsonObject) =>
+    at(object, 'metadata', 'annotations', annotation) ?? textAt(object, 'spec', 'storageClassName');
+  return column('StorageClass', classOf, { description });
 }

@@ -8,7 +8,7 @@ import {
   tooMany,
 } from '../../meta/field-error.ts';
 import { parseIpAddress } from '../../meta/ip-address.ts';
-import { breaks, dnsLabel, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
+import { breaks, dnsLabel, dnsSubdomain, labelValue, qualifiedName } from '../../meta/names.ts';
 import { at, listAt, sizeAt, textAt } from '../cells.ts';
 import { nonSpecialIp } from '../core/addresses.ts';
 import { objectAt, objectsAt } from '../fill.ts';
@@ -109,7 +109,7 @@ function validateHints(endpoint: JsonObject, path: string): FieldError[] {
     const field = `${path}[${index}].name`;
     const repeated = names.has(name) ? [duplicate(field, name)] : [];
     names.add(name);
-    return [...repeated, ...breaks(field, name, qualifiedName)];
+    return [...repeated, ...breaks(field, name, labelValue)];
   });
 }
 

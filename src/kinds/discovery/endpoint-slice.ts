@@ -6,13 +6,13 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { immutable, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { fill, objectAt, objectsAt } from '../fill.ts';
+import { emptyAsNull, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { validateEndpointSlice } from './endpoint-slice-rules.ts';
 
 function fillDefaults(object: JsonObject): void {
   for (const port of objectsAt(object, 'ports')) {
     if (port['name'] === undefined) port['name'] = '';
-    fill(port, { protocol: 'TCP' });
+    fillAbsent(port, { protocol: 'TCP' });
   }
 }
 
@@ -33,6 +33,7 @@ function dropTopology(
   old: ApiObject | undefined,
   nodeLabel: string,
 ): void {
+  emptyAsNull(object, 'endpoints', 'ports');
   if (context.version === 'v1beta1') return;
   if (old !== undefined && sameOrEmpty(object['endpoints'], old['endpoints'])) return;
   const topologyOf = (endpoint: JsonObject) => objectAt(endpoint, 'deprecatedTopology');
@@ -70,7 +71,9 @@ export function endpointSlice(dialect: Dialect): ResourceDef {
             'Ports',
             (object) =>
               shorten(
-                objectsAt(object, 'ports').map((port) => String(port['port'] ?? '*')),
+                objectsAt(object, 'ports').map((port) =>
+                  String(port['port'] ?? port['name'] ?? '*'),
+                ),
                 '<unset>',
               ),
             { description: 'Ports of all endpoints.' },
@@ -100,6 +103,10 @@ export function endpointSlice(dialect: Dialect): ResourceDef {
         ...validateEndpointSlice(object),
         ...immutable('addressType', object['addressType'], old['addressType']),
       ],
+      warnings: (object, old) =>
+        old === undefined && textAt(object, 'addressType') === 'FQDN'
+          ? ['spec.addressType: FQDN endpoints are deprecated']
+          : [],
     },
     example: () => ({
       apiVersion: `${dialect.group('discovery')}/v1`,

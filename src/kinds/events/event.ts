@@ -2,7 +2,7 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
-import { dnsSubdomain } from '../../meta/names.ts';
+import { pathSegment } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { immutable, sameOrEmpty } from '../checks.ts';
@@ -132,7 +132,8 @@ export function event(dialect: Dialect): ResourceDef {
     ],
     storage: eventStorage,
     strategy: {
-      validateName: dnsSubdomain,
+      validateName: pathSegment,
+      judgesBeforeMetadata: true,
       validateCreate: (_, object) => [...validate(object), ...validateCreate(object)],
       validateUpdate: (_, object, old) => [...validate(object), ...validateUpdate(object, old)],
       allowCreateOnUpdate: true,

@@ -12,6 +12,13 @@ function fillDefaults(object: JsonObject): void {
   if (numberAt(spec, 'matchingPrecedence') === 0) spec['matchingPrecedence'] = 1000;
 }
 
+/** As they are tried. */
+function inOrderOfMatching(one: JsonObject, other: JsonObject): number {
+  const [first, second] = [one, other].map((each) => numberAt(each, 'spec', 'matchingPrecedence'));
+  if (first !== second) return first! - second!;
+  return textAt(one, 'metadata', 'name') < textAt(other, 'metadata', 'name') ? -1 : 1;
+}
+
 function missing(object: JsonObject): string {
   const dangling = objectsAt(object, 'status', 'conditions').find(
     (one) => textAt(one, 'type') === 'Dangling',
@@ -31,6 +38,7 @@ export function flowSchema(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: fillDefaults,
+        rowOrder: inOrderOfMatching,
         columns: [
           nameColumn,
           column(
@@ -39,7 +47,6 @@ export function flowSchema(dialect: Dialect): ResourceDef {
             { description: 'Level of the requests.' },
           ),
           column('MatchingPrecedence', (object) => numberAt(object, 'spec', 'matchingPrecedence'), {
-            type: 'integer',
             description: 'Lower is tried first.',
           }),
           column(

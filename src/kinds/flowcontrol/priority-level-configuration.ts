@@ -22,9 +22,7 @@ function fillDefaults(object: JsonObject): void {
 }
 
 const limitColumn = (name: string, path: readonly string[], description: string) =>
-  column(name, (object) => String(at(object, 'spec', 'limited', ...path) ?? '<none>'), {
-    description,
-  });
+  column(name, (object) => at(object, 'spec', 'limited', ...path) ?? '<none>', { description });
 
 /** PriorityLevelConfiguration: how much of the server a level of requests may use (OPS-3). */
 export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {

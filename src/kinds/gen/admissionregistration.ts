@@ -1,7 +1,6 @@
 /** Facts about the types of `admissionregistration`; made by scripts/facts/generate.mjs, do not edit. */
 export const admissionregistrationFacts = `
 @v1
-!ScopeType ["*","Cluster","Namespaced"]
 !FailurePolicyType ["Fail","Ignore"]
 !MatchPolicyType ["Equivalent","Exact"]
 !SideEffectClass ["None","NoneOnDryRun","Some","Unknown"]
@@ -12,7 +11,7 @@ export const admissionregistrationFacts = `
 apiGroups 1 []string e l=atomic
 apiVersions 2 []string e l=atomic
 resources 3 []string e l=atomic
-scope 4 *ScopeType e o
+scope 4 *string e o t=v1.ScopeType
 #ValidatingAdmissionPolicy k c i=1.30
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ObjectMeta e o
@@ -45,7 +44,7 @@ kind 2 string e
 #Validation
 expression 1 string
 message 2 string e o
-reason 3 *string e o
+reason 3 *string e o t=v1.StatusReason
 messageExpression 4 string e o
 #Variable s=atomic
 name 1 string
@@ -70,7 +69,7 @@ validationActions 4 []ValidationAction e l=set
 name 1 string e
 namespace 2 string e o
 selector 3 *meta.v1.LabelSelector e o
-parameterNotFoundAction 4 *string e
+parameterNotFoundAction 4 *string e t=v1.ParameterNotFoundActionType
 #MatchResources s=atomic
 namespaceSelector 1 *meta.v1.LabelSelector e o
 objectSelector 2 *meta.v1.LabelSelector e o
@@ -175,7 +174,7 @@ kind 2 string e
 #Validation
 expression 1 string
 message 2 string e o
-reason 3 *string e o
+reason 3 *string e o t=v1.StatusReason
 messageExpression 4 string e o
 #Variable
 name 1 string
@@ -270,7 +269,7 @@ items 2 []ValidatingAdmissionPolicy
 paramKind 1 *ParamKind e o
 matchConstraints 2 *MatchResources e
 validations 3 []Validation e o l=atomic
-failurePolicy 4 *string e o
+failurePolicy 4 *string e o t=v1beta1.FailurePolicyType
 auditAnnotations 5 []AuditAnnotation e o l=atomic
 matchConditions 6 []MatchCondition e o l=map k=name p=merge y=name
 variables 7 []Variable e o l=map k=name p=merge y=name
@@ -280,7 +279,7 @@ kind 2 string e
 #Validation
 expression 1 string
 message 2 string e o
-reason 3 *string e o
+reason 3 *string e o t=v1.StatusReason
 messageExpression 4 string e o
 #Variable s=atomic
 name 1 string
@@ -305,13 +304,13 @@ validationActions 4 []ValidationAction e l=set
 name 1 string e
 namespace 2 string e o
 selector 3 *meta.v1.LabelSelector e o
-parameterNotFoundAction 4 *string e
+parameterNotFoundAction 4 *string e t=v1beta1.ParameterNotFoundActionType
 #MatchResources s=atomic
 namespaceSelector 1 *meta.v1.LabelSelector e o
 objectSelector 2 *meta.v1.LabelSelector e o
 resourceRules 3 []NamedRuleWithOperations e o l=atomic
 excludeResourceRules 4 []NamedRuleWithOperations e o l=atomic
-matchPolicy 7 *string e o
+matchPolicy 7 *string e o t=v1beta1.MatchPolicyType
 #NamedRuleWithOperations s=atomic
 resourceNames 1 []string e o l=atomic
 ^2 admissionregistration.v1.RuleWithOperations
@@ -335,11 +334,11 @@ items 2 []MutatingWebhookConfiguration
 name 1 string
 clientConfig 2 WebhookClientConfig
 rules 3 []admissionregistration.v1.RuleWithOperations e l=atomic
-failurePolicy 4 *string e o
-matchPolicy 9 *string e o
+failurePolicy 4 *string e o t=v1beta1.FailurePolicyType
+matchPolicy 9 *string e o t=v1beta1.MatchPolicyType
 namespaceSelector 5 *meta.v1.LabelSelector e o
 objectSelector 10 *meta.v1.LabelSelector e o
-sideEffects 6 *string e o l=atomic
+sideEffects 6 *string e o l=atomic t=v1beta1.SideEffectClass
 timeoutSeconds 7 *int32 e o
 admissionReviewVersions 8 []string e o l=atomic
 matchConditions 11 []MatchCondition e o l=map k=name p=merge y=name
@@ -347,14 +346,14 @@ matchConditions 11 []MatchCondition e o l=map k=name p=merge y=name
 name 1 string
 clientConfig 2 WebhookClientConfig
 rules 3 []admissionregistration.v1.RuleWithOperations e l=atomic
-failurePolicy 4 *string e o
-matchPolicy 9 *string e o
+failurePolicy 4 *string e o t=v1beta1.FailurePolicyType
+matchPolicy 9 *string e o t=v1beta1.MatchPolicyType
 namespaceSelector 5 *meta.v1.LabelSelector e o
 objectSelector 11 *meta.v1.LabelSelector e o
-sideEffects 6 *string e o
+sideEffects 6 *string e o t=v1beta1.SideEffectClass
 timeoutSeconds 7 *int32 e o
 admissionReviewVersions 8 []string e o l=atomic
-reinvocationPolicy 10 *string e o
+reinvocationPolicy 10 *string e o t=v1beta1.ReinvocationPolicyType
 matchConditions 12 []MatchCondition e o l=map k=name p=merge y=name
 #WebhookClientConfig
 url 3 *string e o

@@ -12,11 +12,11 @@ versions 2 []APIVersionDiscovery e l=map k=version
 #APIVersionDiscovery
 version 1 string
 resources 2 []APIResourceDiscovery e l=map k=resource
-freshness 3 string e
+freshness 3 string e t=v2.DiscoveryFreshness
 #APIResourceDiscovery
 resource 1 string
 responseKind 2 *meta.v1.GroupVersionKind e
-scope 3 string
+scope 3 string t=v2.ResourceScope
 singularResource 4 string
 verbs 5 []string l=set
 shortNames 6 []string e l=set
@@ -39,11 +39,11 @@ versions 2 []APIVersionDiscovery e l=map k=version
 #APIVersionDiscovery
 version 1 string
 resources 2 []APIResourceDiscovery e l=map k=resource
-freshness 3 string e
+freshness 3 string e t=v2beta1.DiscoveryFreshness
 #APIResourceDiscovery
 resource 1 string
 responseKind 2 *meta.v1.GroupVersionKind e
-scope 3 string
+scope 3 string t=v2beta1.ResourceScope
 singularResource 4 string
 verbs 5 []string l=set
 shortNames 6 []string e l=set

@@ -17,8 +17,8 @@ encodingVersion 2 string e
 decodableVersions 3 []string e l=set
 servedVersions 4 []string e l=set
 #StorageVersionCondition
-type 1 string q
-status 2 string q
+type 1 string q t=v1alpha1.StorageVersionConditionType
+status 2 string q t=v1alpha1.ConditionStatus
 observedGeneration 3 int64 e o
 lastTransitionTime 4 meta.v1.Time e
 reason 5 string q

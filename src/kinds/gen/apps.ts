@@ -17,8 +17,8 @@ rollingUpdate 2 *RollingUpdateStatefulSetStrategy e o
 partition 1 *int32 e o
 maxUnavailable 2 *intstr.IntOrString e o
 #StatefulSetPersistentVolumeClaimRetentionPolicy
-whenDeleted 1 string e
-whenScaled 2 string e
+whenDeleted 1 string e t=v1.PersistentVolumeClaimRetentionPolicyType
+whenScaled 2 string e t=v1.PersistentVolumeClaimRetentionPolicyType
 #StatefulSetOrdinals
 start 1 int32 o
 #StatefulSetSpec
@@ -45,8 +45,8 @@ collisionCount 9 *int32 e o
 conditions 10 []StatefulSetCondition e o l=map k=type p=merge y=type
 availableReplicas 11 int32 o
 #StatefulSetCondition
-type 1 string
-status 2 string
+type 1 string t=v1.StatefulSetConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -84,8 +84,8 @@ unavailableReplicas 5 int32 e o
 conditions 6 []DeploymentCondition e l=map k=type p=merge y=type
 collisionCount 8 *int32 e o
 #DeploymentCondition
-type 1 string
-status 2 string
+type 1 string t=v1.DeploymentConditionType
+status 2 string t=v1.ConditionStatus
 lastUpdateTime 6 meta.v1.Time e
 lastTransitionTime 7 meta.v1.Time e
 reason 4 string e
@@ -118,8 +118,8 @@ numberUnavailable 8 int32 e o
 collisionCount 9 *int32 e o
 conditions 10 []DaemonSetCondition e o l=map k=type p=merge y=type
 #DaemonSetCondition
-type 1 string
-status 2 string
+type 1 string t=v1.DaemonSetConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -154,8 +154,8 @@ availableReplicas 5 int32 e o
 observedGeneration 3 int64 e o
 conditions 6 []ReplicaSetCondition e o l=map k=type p=merge y=type
 #ReplicaSetCondition
-type 1 string
-status 2 string
+type 1 string t=v1.ReplicaSetConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -186,14 +186,14 @@ metadata 1 meta.v1.ObjectMeta e o
 spec 2 StatefulSetSpec e o
 status 3 StatefulSetStatus e o
 #StatefulSetUpdateStrategy
-type 1 string e
+type 1 string e t=v1beta1.StatefulSetUpdateStrategyType
 rollingUpdate 2 *RollingUpdateStatefulSetStrategy e
 #RollingUpdateStatefulSetStrategy
 partition 1 *int32 e
 maxUnavailable 2 *intstr.IntOrString e o
 #StatefulSetPersistentVolumeClaimRetentionPolicy
-whenDeleted 1 string e
-whenScaled 2 string e
+whenDeleted 1 string e t=v1beta1.PersistentVolumeClaimRetentionPolicyType
+whenScaled 2 string e t=v1beta1.PersistentVolumeClaimRetentionPolicyType
 #StatefulSetOrdinals
 start 1 int32 o
 #StatefulSetSpec
@@ -202,7 +202,7 @@ selector 2 *meta.v1.LabelSelector e o
 template 3 core.v1.PodTemplateSpec
 volumeClaimTemplates 4 []core.v1.PersistentVolumeClaim e o l=atomic
 serviceName 5 string
-podManagementPolicy 6 string e o
+podManagementPolicy 6 string e o t=v1beta1.PodManagementPolicyType
 updateStrategy 7 StatefulSetUpdateStrategy e
 revisionHistoryLimit 8 *int32 e
 minReadySeconds 9 int32 e o
@@ -220,8 +220,8 @@ collisionCount 9 *int32 e o
 conditions 10 []StatefulSetCondition e o l=map k=type p=merge y=type
 availableReplicas 11 int32 o
 #StatefulSetCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta1.StatefulSetConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -252,7 +252,7 @@ rollbackTo 3 RollbackConfig
 #RollbackConfig
 revision 1 int64 e o
 #DeploymentStrategy
-type 1 string e o
+type 1 string e o t=v1beta1.DeploymentStrategyType
 rollingUpdate 2 *RollingUpdateDeployment e o
 #RollingUpdateDeployment
 maxUnavailable 1 *intstr.IntOrString e o
@@ -267,8 +267,8 @@ unavailableReplicas 5 int32 e o
 conditions 6 []DeploymentCondition e l=map k=type p=merge y=type
 collisionCount 8 *int32 e o
 #DeploymentCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta1.DeploymentConditionType
+status 2 string t=v1.ConditionStatus
 lastUpdateTime 6 meta.v1.Time e
 lastTransitionTime 7 meta.v1.Time e
 reason 4 string e
@@ -304,14 +304,14 @@ metadata 1 meta.v1.ObjectMeta e o
 spec 2 StatefulSetSpec e o
 status 3 StatefulSetStatus e o
 #StatefulSetUpdateStrategy
-type 1 string e o
+type 1 string e o t=v1beta2.StatefulSetUpdateStrategyType
 rollingUpdate 2 *RollingUpdateStatefulSetStrategy e o
 #RollingUpdateStatefulSetStrategy
 partition 1 *int32 e o
 maxUnavailable 2 *intstr.IntOrString e o
 #StatefulSetPersistentVolumeClaimRetentionPolicy
-whenDeleted 1 string e
-whenScaled 2 string e
+whenDeleted 1 string e t=v1beta2.PersistentVolumeClaimRetentionPolicyType
+whenScaled 2 string e t=v1beta2.PersistentVolumeClaimRetentionPolicyType
 #StatefulSetOrdinals
 start 1 int32 o
 #StatefulSetSpec
@@ -320,7 +320,7 @@ selector 2 *meta.v1.LabelSelector
 template 3 core.v1.PodTemplateSpec
 volumeClaimTemplates 4 []core.v1.PersistentVolumeClaim e o l=atomic
 serviceName 5 string
-podManagementPolicy 6 string e o
+podManagementPolicy 6 string e o t=v1beta2.PodManagementPolicyType
 updateStrategy 7 StatefulSetUpdateStrategy e
 revisionHistoryLimit 8 *int32 e
 minReadySeconds 9 int32 e o
@@ -338,8 +338,8 @@ collisionCount 9 *int32 e o
 conditions 10 []StatefulSetCondition e o l=map k=type p=merge y=type
 availableReplicas 11 int32 o
 #StatefulSetCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta2.StatefulSetConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -362,7 +362,7 @@ revisionHistoryLimit 6 *int32 e o
 paused 7 bool e o
 progressDeadlineSeconds 9 *int32 e
 #DeploymentStrategy
-type 1 string e o
+type 1 string e o t=v1beta2.DeploymentStrategyType
 rollingUpdate 2 *RollingUpdateDeployment e o
 #RollingUpdateDeployment
 maxUnavailable 1 *intstr.IntOrString e o
@@ -377,8 +377,8 @@ unavailableReplicas 5 int32 e o
 conditions 6 []DeploymentCondition e l=map k=type p=merge y=type
 collisionCount 8 *int32 e o
 #DeploymentCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta2.DeploymentConditionType
+status 2 string t=v1.ConditionStatus
 lastUpdateTime 6 meta.v1.Time e
 lastTransitionTime 7 meta.v1.Time e
 reason 4 string e
@@ -388,7 +388,7 @@ message 5 string e
 metadata 1 meta.v1.ListMeta e o
 items 2 []Deployment
 #DaemonSetUpdateStrategy
-type 1 string e o
+type 1 string e o t=v1beta2.DaemonSetUpdateStrategyType
 rollingUpdate 2 *RollingUpdateDaemonSet e o
 #RollingUpdateDaemonSet
 maxUnavailable 1 *intstr.IntOrString e o
@@ -411,8 +411,8 @@ numberUnavailable 8 int32 e o
 collisionCount 9 *int32 e o
 conditions 10 []DaemonSetCondition e o l=map k=type p=merge y=type
 #DaemonSetCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta2.DaemonSetConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -447,8 +447,8 @@ availableReplicas 5 int32 e o
 observedGeneration 3 int64 e o
 conditions 6 []ReplicaSetCondition e o l=map k=type p=merge y=type
 #ReplicaSetCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta2.ReplicaSetConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o

@@ -36,7 +36,7 @@ expirationTimestamp 2 meta.v1.Time
 kind 1 string e o
 apiVersion 2 string e o
 name 3 string e o
-uid 4 string e o
+uid 4 string e o t=types.UID
 #SelfSubjectReview k c i=1.28
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ObjectMeta e o

@@ -54,11 +54,11 @@ metricName 1 string
 targetAverageValue 2 resource.Quantity
 selector 3 *meta.v1.LabelSelector e o
 #ResourceMetricSource
-name 1 string
+name 1 string t=v1.ResourceName
 targetAverageUtilization 2 *int32 e o
 targetAverageValue 3 *resource.Quantity e o
 #ContainerResourceMetricSource
-name 1 string
+name 1 string t=v1.ResourceName
 targetAverageUtilization 2 *int32 e o
 targetAverageValue 3 *resource.Quantity e o
 container 5 string
@@ -75,8 +75,8 @@ resource 4 *ResourceMetricStatus e o
 containerResource 7 *ContainerResourceMetricStatus e o
 external 5 *ExternalMetricStatus e o
 #HorizontalPodAutoscalerCondition
-type 1 string
-status 2 string
+type 1 string t=v1.HorizontalPodAutoscalerConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -91,11 +91,11 @@ metricName 1 string
 currentAverageValue 2 resource.Quantity
 selector 3 *meta.v1.LabelSelector e o
 #ResourceMetricStatus
-name 1 string
+name 1 string t=v1.ResourceName
 currentAverageUtilization 2 *int32 e o
 currentAverageValue 3 resource.Quantity
 #ContainerResourceMetricStatus
-name 1 string
+name 1 string t=v1.ResourceName
 currentAverageUtilization 2 *int32 e o
 currentAverageValue 3 resource.Quantity
 container 4 string
@@ -121,7 +121,7 @@ kind 1 string
 name 2 string
 apiVersion 3 string e o
 #MetricSpec
-type 1 string
+type 1 string t=v2.MetricSourceType
 object 2 *ObjectMetricSource e o
 pods 3 *PodsMetricSource e o
 resource 4 *ResourceMetricSource e o
@@ -132,10 +132,10 @@ scaleUp 1 *HPAScalingRules e o
 scaleDown 2 *HPAScalingRules e o
 #HPAScalingRules
 stabilizationWindowSeconds 3 *int32 e o
-selectPolicy 1 *string e o
+selectPolicy 1 *string e o t=v2.ScalingPolicySelect
 policies 2 []HPAScalingPolicy e o l=atomic
 #HPAScalingPolicy
-type 1 string
+type 1 string t=v2.HPAScalingPolicyType
 value 2 int32
 periodSeconds 3 int32
 #ObjectMetricSource
@@ -146,10 +146,10 @@ metric 3 MetricIdentifier
 metric 1 MetricIdentifier
 target 2 MetricTarget
 #ResourceMetricSource
-name 1 string
+name 1 string t=v1.ResourceName
 target 2 MetricTarget
 #ContainerResourceMetricSource
-name 1 string
+name 1 string t=v1.ResourceName
 target 2 MetricTarget
 container 3 string
 #ExternalMetricSource
@@ -159,7 +159,7 @@ target 2 MetricTarget
 name 1 string
 selector 2 *meta.v1.LabelSelector e o
 #MetricTarget
-type 1 string
+type 1 string t=v2.MetricTargetType
 value 2 *resource.Quantity e o
 averageValue 3 *resource.Quantity e o
 averageUtilization 4 *int32 e o
@@ -171,13 +171,13 @@ desiredReplicas 4 int32
 currentMetrics 5 []MetricStatus o l=atomic
 conditions 6 []HorizontalPodAutoscalerCondition e o l=map k=type p=merge y=type
 #HorizontalPodAutoscalerCondition
-type 1 string
-status 2 string
+type 1 string t=v2.HorizontalPodAutoscalerConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
 #MetricStatus
-type 1 string
+type 1 string t=v2.MetricSourceType
 object 2 *ObjectMetricStatus e o
 pods 3 *PodsMetricStatus e o
 resource 4 *ResourceMetricStatus e o
@@ -191,10 +191,10 @@ describedObject 3 CrossVersionObjectReference
 metric 1 MetricIdentifier
 current 2 MetricValueStatus
 #ResourceMetricStatus
-name 1 string
+name 1 string t=v1.ResourceName
 current 2 MetricValueStatus
 #ContainerResourceMetricStatus
-name 1 string
+name 1 string t=v1.ResourceName
 current 2 MetricValueStatus
 container 3 string
 #ExternalMetricStatus
@@ -219,7 +219,7 @@ minReplicas 2 *int32 e o
 maxReplicas 3 int32
 metrics 4 []MetricSpec e o l=atomic
 #MetricSpec
-type 1 string
+type 1 string t=v2beta1.MetricSourceType
 object 2 *ObjectMetricSource e o
 pods 3 *PodsMetricSource e o
 resource 4 *ResourceMetricSource e o
@@ -236,11 +236,11 @@ metricName 1 string
 targetAverageValue 2 resource.Quantity
 selector 3 *meta.v1.LabelSelector e o
 #ResourceMetricSource
-name 1 string
+name 1 string t=v1.ResourceName
 targetAverageUtilization 2 *int32 e o
 targetAverageValue 3 *resource.Quantity e o
 #ContainerResourceMetricSource
-name 1 string
+name 1 string t=v1.ResourceName
 targetAverageUtilization 2 *int32 e o
 targetAverageValue 3 *resource.Quantity e o
 container 4 string
@@ -257,13 +257,13 @@ desiredReplicas 4 int32
 currentMetrics 5 []MetricStatus o l=atomic
 conditions 6 []HorizontalPodAutoscalerCondition o l=atomic
 #HorizontalPodAutoscalerCondition
-type 1 string
-status 2 string
+type 1 string t=v2beta1.HorizontalPodAutoscalerConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
 #MetricStatus
-type 1 string
+type 1 string t=v2beta1.MetricSourceType
 object 2 *ObjectMetricStatus e o
 pods 3 *PodsMetricStatus e o
 resource 4 *ResourceMetricStatus e o
@@ -280,11 +280,11 @@ metricName 1 string
 currentAverageValue 2 resource.Quantity
 selector 3 *meta.v1.LabelSelector e o
 #ResourceMetricStatus
-name 1 string
+name 1 string t=v1.ResourceName
 currentAverageUtilization 2 *int32 e o
 currentAverageValue 3 resource.Quantity
 #ContainerResourceMetricStatus
-name 1 string
+name 1 string t=v1.ResourceName
 currentAverageUtilization 2 *int32 e o
 currentAverageValue 3 resource.Quantity
 container 4 string
@@ -319,7 +319,7 @@ kind 1 string
 name 2 string
 apiVersion 3 string e o
 #MetricSpec
-type 1 string
+type 1 string t=v2beta2.MetricSourceType
 object 2 *ObjectMetricSource e o
 pods 3 *PodsMetricSource e o
 resource 4 *ResourceMetricSource e o
@@ -330,10 +330,10 @@ scaleUp 1 *HPAScalingRules e o
 scaleDown 2 *HPAScalingRules e o
 #HPAScalingRules
 stabilizationWindowSeconds 3 *int32 e o
-selectPolicy 1 *string e o
+selectPolicy 1 *string e o t=v2beta2.ScalingPolicySelect
 policies 2 []HPAScalingPolicy e o l=atomic
 #HPAScalingPolicy
-type 1 string
+type 1 string t=v2beta2.HPAScalingPolicyType
 value 2 int32
 periodSeconds 3 int32
 #ObjectMetricSource
@@ -344,10 +344,10 @@ metric 3 MetricIdentifier
 metric 1 MetricIdentifier
 target 2 MetricTarget
 #ResourceMetricSource
-name 1 string
+name 1 string t=v1.ResourceName
 target 2 MetricTarget
 #ContainerResourceMetricSource
-name 1 string
+name 1 string t=v1.ResourceName
 target 2 MetricTarget
 container 3 string
 #ExternalMetricSource
@@ -357,7 +357,7 @@ target 2 MetricTarget
 name 1 string
 selector 2 *meta.v1.LabelSelector e o
 #MetricTarget
-type 1 string
+type 1 string t=v2beta2.MetricTargetType
 value 2 *resource.Quantity e o
 averageValue 3 *resource.Quantity e o
 averageUtilization 4 *int32 e o
@@ -369,13 +369,13 @@ desiredReplicas 4 int32
 currentMetrics 5 []MetricStatus o l=atomic
 conditions 6 []HorizontalPodAutoscalerCondition o l=atomic
 #HorizontalPodAutoscalerCondition
-type 1 string
-status 2 string
+type 1 string t=v2beta2.HorizontalPodAutoscalerConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
 #MetricStatus
-type 1 string
+type 1 string t=v2beta2.MetricSourceType
 object 2 *ObjectMetricStatus e o
 pods 3 *PodsMetricStatus e o
 resource 4 *ResourceMetricStatus e o
@@ -389,10 +389,10 @@ describedObject 3 CrossVersionObjectReference
 metric 1 MetricIdentifier
 current 2 MetricValueStatus
 #ResourceMetricStatus
-name 1 string
+name 1 string t=v1.ResourceName
 current 2 MetricValueStatus
 #ContainerResourceMetricStatus
-name 1 string
+name 1 string t=v1.ResourceName
 current 2 MetricValueStatus
 container 3 string
 #ExternalMetricStatus

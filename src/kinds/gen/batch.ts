@@ -20,8 +20,8 @@ containerName 1 *string e o
 operator 2 PodFailurePolicyOnExitCodesOperator
 values 3 []int32 l=set
 #PodFailurePolicyOnPodConditionsPattern
-type 1 string
-status 2 string
+type 1 string t=v1.PodConditionType
+status 2 string t=v1.ConditionStatus
 #PodFailurePolicyRule
 action 1 PodFailurePolicyAction
 onExitCodes 2 *PodFailurePolicyOnExitCodesRequirement e o
@@ -63,11 +63,11 @@ failedIndexes 10 *string e o
 uncountedTerminatedPods 8 *UncountedTerminatedPods e o
 ready 9 *int32 e
 #UncountedTerminatedPods
-succeeded 1 []string e o l=set
-failed 2 []string e o l=set
+succeeded 1 []string e o l=set t=[]types.UID
+failed 2 []string e o l=set t=[]types.UID
 #JobCondition
-type 1 string
-status 2 string
+type 1 string t=v1.JobConditionType
+status 2 string t=v1.ConditionStatus
 lastProbeTime 3 meta.v1.Time e o
 lastTransitionTime 4 meta.v1.Time e o
 reason 5 string e o
@@ -114,7 +114,7 @@ items 2 []CronJob
 schedule 1 string
 timeZone 8 *string e o
 startingDeadlineSeconds 2 *int64 e o
-concurrencyPolicy 3 string e o
+concurrencyPolicy 3 string e o t=v1beta1.ConcurrencyPolicy
 suspend 4 *bool e o
 jobTemplate 5 JobTemplateSpec
 successfulJobsHistoryLimit 6 *int32 e o

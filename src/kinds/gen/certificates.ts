@@ -21,8 +21,8 @@ extra 6 {}ExtraValue e o
 conditions 1 []CertificateSigningRequestCondition e o l=map k=type
 certificate 2 bytes e o l=atomic
 #CertificateSigningRequestCondition
-type 1 string
-status 6 string
+type 1 string t=v1.RequestConditionType
+status 6 string t=v1.ConditionStatus
 reason 2 string e o
 message 3 string e o
 lastUpdateTime 4 meta.v1.Time e o
@@ -54,7 +54,7 @@ status 3 CertificateSigningRequestStatus e o
 request 1 bytes l=atomic
 signerName 7 *string e o
 expirationSeconds 8 *int32 e o
-usages 5 []string e l=atomic
+usages 5 []string e l=atomic t=[]v1beta1.KeyUsage
 username 2 string e o
 uid 3 string e o
 groups 4 []string e o l=atomic
@@ -63,8 +63,8 @@ extra 6 {}ExtraValue e o
 conditions 1 []CertificateSigningRequestCondition e o l=map k=type
 certificate 2 bytes e o l=atomic
 #CertificateSigningRequestCondition
-type 1 string
-status 6 string o
+type 1 string t=v1beta1.RequestConditionType
+status 6 string o t=v1.ConditionStatus
 reason 2 string e o
 message 3 string e o
 lastUpdateTime 4 meta.v1.Time e o

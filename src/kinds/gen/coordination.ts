@@ -11,7 +11,7 @@ leaseDurationSeconds 2 *int32 e o
 acquireTime 3 *meta.v1.MicroTime e o
 renewTime 4 *meta.v1.MicroTime e o
 leaseTransitions 5 *int32 e o
-strategy 6 *string e o
+strategy 6 *string e o t=v1.CoordinatedLeaseStrategy
 preferredHolder 7 *string e o
 #LeaseList k i=1.19
 ^- meta.v1.TypeMeta
@@ -28,7 +28,7 @@ pingTime 2 *meta.v1.MicroTime e o
 renewTime 3 *meta.v1.MicroTime e o
 binaryVersion 4 string q
 emulationVersion 5 string e o
-strategy 6 string e q
+strategy 6 string e q t=v1.CoordinatedLeaseStrategy
 #LeaseCandidateList k i=1.32
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ListMeta e o
@@ -44,7 +44,7 @@ leaseDurationSeconds 2 *int32 e o
 acquireTime 3 *meta.v1.MicroTime e o
 renewTime 4 *meta.v1.MicroTime e o
 leaseTransitions 5 *int32 e o
-strategy 6 *string e o
+strategy 6 *string e o t=v1.CoordinatedLeaseStrategy
 preferredHolder 7 *string e o
 #LeaseList k i=1.12 d=1.19 r=coordination,v1,LeaseList
 ^- meta.v1.TypeMeta

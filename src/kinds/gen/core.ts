@@ -158,8 +158,8 @@ namespace 4 *string e o
 targetVolumeAttributesClassName 1 string e
 status 2 PersistentVolumeClaimModifyVolumeStatus
 #PersistentVolumeClaimCondition
-type 1 string
-status 2 string
+type 1 string t=v1.PersistentVolumeClaimConditionType
+status 2 string t=v1.ConditionStatus
 lastProbeTime 3 meta.v1.Time e o
 lastTransitionTime 4 meta.v1.Time e o
 reason 5 string e o
@@ -170,14 +170,14 @@ accessModes 2 []PersistentVolumeAccessMode e o l=atomic
 capacity 3 ResourceList e o
 conditions 4 []PersistentVolumeClaimCondition e o l=map k=type p=merge y=type
 allocatedResources 5 ResourceList e o
-allocatedResourceStatuses 7 {}ClaimResourceStatus e o m=granular
+allocatedResourceStatuses 7 {}ClaimResourceStatus e o m=granular t=map[v1.ResourceName]v1.ClaimResourceStatus
 currentVolumeAttributesClassName 8 *string e o
 modifyVolumeStatus 9 *ModifyVolumeStatus e o
 #HostPathVolumeSource
 path 1 string
 type 2 *HostPathType e o
 #EmptyDirVolumeSource
-medium 1 string e o
+medium 1 string e o t=v1.StorageMedium
 sizeLimit 2 *resource.Quantity e o
 #GlusterfsVolumeSource
 endpoints 1 string
@@ -440,7 +440,7 @@ hostIP 5 string e o
 #VolumeMount
 name 1 string
 readOnly 2 bool e o
-recursiveReadOnly 7 *string e o
+recursiveReadOnly 7 *string e o t=v1.RecursiveReadOnlyMode
 mountPath 3 string
 subPath 4 string e o
 mountPropagation 5 *MountPropagationMode e o
@@ -510,11 +510,11 @@ successThreshold 5 int32 e o
 failureThreshold 6 int32 e o
 terminationGracePeriodSeconds 7 *int64 e o
 #ContainerResizePolicy
-resourceName 1 string
-restartPolicy 2 string
+resourceName 1 string t=v1.ResourceName
+restartPolicy 2 string t=v1.ResourceResizeRestartPolicy
 #Capabilities
-add 1 []string e o l=atomic
-drop 2 []string e o l=atomic
+add 1 []string e o l=atomic t=[]v1.Capability
+drop 2 []string e o l=atomic t=[]v1.Capability
 #ResourceRequirements
 limits 1 ResourceList e o
 requests 2 ResourceList e o
@@ -536,7 +536,7 @@ envFrom 19 []EnvFromSource e o l=atomic
 env 7 []EnvVar e o l=map k=name p=merge y=name
 resources 8 ResourceRequirements e o
 resizePolicy 23 []ContainerResizePolicy e o l=atomic
-restartPolicy 24 *string e o
+restartPolicy 24 *string e o t=v1.ContainerRestartPolicy
 volumeMounts 9 []VolumeMount e o l=map k=mountPath p=merge y=mountPath
 volumeDevices 21 []VolumeDevice e o l=map k=devicePath p=merge y=devicePath
 livenessProbe 10 *Probe e o
@@ -596,11 +596,11 @@ volumeMounts 12 []VolumeMountStatus e o l=map k=mountPath p=merge y=mountPath
 user 13 *ContainerUser e o
 allocatedResourcesStatus 14 []ResourceStatus e o l=map k=name p=merge y=name
 #ResourceStatus
-name 1 string q
+name 1 string q t=v1.ResourceName
 resources 2 []ResourceHealth e l=map k=resourceID
 #ResourceHealth
-resourceID 1 string
-health 2 string e
+resourceID 1 string t=v1.ResourceID
+health 2 string e t=v1.ResourceHealthStatus
 #ContainerUser
 linux 1 *LinuxContainerUser e o
 #LinuxContainerUser
@@ -608,8 +608,8 @@ uid 1 int64
 gid 2 int64
 supplementalGroups 3 []int64 e o l=atomic
 #PodCondition
-type 1 string
-status 2 string
+type 1 string t=v1.PodConditionType
+status 2 string t=v1.ConditionStatus
 lastProbeTime 3 meta.v1.Time e o
 lastTransitionTime 4 meta.v1.Time e o
 reason 5 string e o
@@ -618,7 +618,7 @@ message 6 string e o
 name 1 string
 mountPath 2 string
 readOnly 3 bool e o
-recursiveReadOnly 4 *string e o
+recursiveReadOnly 4 *string e o t=v1.RecursiveReadOnlyMode
 #NodeSelector s=atomic
 nodeSelectorTerms 1 []NodeSelectorTerm l=atomic
 #NodeSelectorTerm s=atomic
@@ -671,7 +671,7 @@ value 3 string e o
 effect 4 TaintEffect e o
 tolerationSeconds 5 *int64 e o
 #PodReadinessGate
-conditionType 1 string
+conditionType 1 string t=v1.PodConditionType
 #PodSpec
 volumes 1 []Volume e o l=map k=name p=merge,retainKeys y=name
 initContainers 20 []Container e l=map k=name p=merge y=name
@@ -721,7 +721,7 @@ resourceClaimTemplateName 4 *string e
 name 1 string
 resourceClaimName 2 *string e o
 #PodOS
-name 1 string
+name 1 string t=v1.OSName
 #PodSchedulingGate
 name 1 string
 #TopologySpreadConstraint
@@ -749,7 +749,7 @@ sysctls 7 []Sysctl e o l=atomic
 fsGroupChangePolicy 9 *PodFSGroupChangePolicy e o
 seccompProfile 10 *SeccompProfile e o
 appArmorProfile 11 *AppArmorProfile e o
-seLinuxChangePolicy 13 *string e o
+seLinuxChangePolicy 13 *string e o t=v1.PodSELinuxChangePolicy
 #SeccompProfile
 type 1 SeccompProfileType
 localhostProfile 2 *string e o
@@ -778,7 +778,7 @@ envFrom 19 []EnvFromSource e o l=atomic
 env 7 []EnvVar e o l=map k=name p=merge y=name
 resources 8 ResourceRequirements e o
 resizePolicy 23 []ContainerResizePolicy e o l=atomic
-restartPolicy 24 *string e o
+restartPolicy 24 *string e o t=v1.ContainerRestartPolicy
 volumeMounts 9 []VolumeMount e o l=map k=mountPath p=merge y=mountPath
 volumeDevices 21 []VolumeDevice e o l=map k=devicePath p=merge y=devicePath
 livenessProbe 10 *Probe e o
@@ -810,7 +810,7 @@ initContainerStatuses 10 []ContainerStatus e l=atomic
 containerStatuses 8 []ContainerStatus e o l=atomic
 qosClass 9 PodQOSClass e o
 ephemeralContainerStatuses 13 []ContainerStatus e o l=atomic
-resize 14 string e o
+resize 14 string e o t=v1.PodResizeStatus
 resourceClaimStatuses 15 []PodResourceClaimStatus e o l=map k=name p=merge,retainKeys y=name
 #PodStatusResult k i=1.0
 ^- meta.v1.TypeMeta
@@ -849,8 +849,8 @@ availableReplicas 5 int32 e o
 observedGeneration 3 int64 e o
 conditions 6 []ReplicationControllerCondition e o l=map k=type p=merge y=type
 #ReplicationControllerCondition
-type 1 string
-status 2 string
+type 1 string t=v1.ReplicationControllerConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -875,7 +875,7 @@ ingress 1 []LoadBalancerIngress e o l=atomic
 #LoadBalancerIngress
 ip 1 string e o
 hostname 2 string e o
-ipMode 3 *string e o
+ipMode 3 *string e o t=v1.LoadBalancerIPMode
 ports 4 []PortStatus e o l=atomic
 #ServiceSpec
 ports 1 []ServicePort e l=map k=port k=protocol p=merge y=port
@@ -959,7 +959,7 @@ configMap 2 *ConfigMapNodeConfigSource e
 #ConfigMapNodeConfigSource
 namespace 1 string
 name 2 string
-uid 3 string e o
+uid 3 string e o t=types.UID
 resourceVersion 4 string e o
 kubeletConfigKey 5 string
 #DaemonEndpoint
@@ -999,13 +999,13 @@ addresses 5 []NodeAddress e o l=map k=type p=merge y=type
 daemonEndpoints 6 NodeDaemonEndpoints e o
 nodeInfo 7 NodeSystemInfo e o
 images 8 []ContainerImage e o l=atomic
-volumesInUse 9 []string e o l=atomic
+volumesInUse 9 []string e o l=atomic t=[]v1.UniqueVolumeName
 volumesAttached 10 []AttachedVolume e o l=atomic
 config 11 *NodeConfigStatus e o
 runtimeHandlers 12 []NodeRuntimeHandler e o l=atomic
 features 13 *NodeFeatures e o
 #AttachedVolume
-name 1 string
+name 1 string t=v1.UniqueVolumeName
 devicePath 2 string
 #AvoidPods
 preferAvoidPods 1 []PreferAvoidPodsEntry e o l=atomic
@@ -1020,14 +1020,14 @@ podController 1 *meta.v1.OwnerReference e o
 names 1 []string o l=atomic
 sizeBytes 2 int64 e o
 #NodeCondition
-type 1 string
-status 2 string
+type 1 string t=v1.NodeConditionType
+status 2 string t=v1.ConditionStatus
 lastHeartbeatTime 3 meta.v1.Time e o
 lastTransitionTime 4 meta.v1.Time e o
 reason 5 string e o
 message 6 string e o
 #NodeAddress
-type 1 string
+type 1 string t=v1.NodeAddressType
 address 2 string
 #Node k c i=1.0
 ^- meta.v1.TypeMeta
@@ -1039,13 +1039,13 @@ status 3 NodeStatus e o
 metadata 1 meta.v1.ListMeta e o
 items 2 []Node
 #NamespaceSpec
-finalizers 1 []string e o l=atomic
+finalizers 1 []string e o l=atomic t=[]v1.FinalizerName
 #NamespaceStatus
 phase 1 NamespacePhase e o
 conditions 2 []NamespaceCondition e o l=map k=type p=merge y=type
 #NamespaceCondition
-type 1 string
-status 2 string
+type 1 string t=v1.NamespaceConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 4 meta.v1.Time e o
 reason 5 string e o
 message 6 string e o
@@ -1063,7 +1063,7 @@ items 2 []Namespace
 metadata 1 meta.v1.ObjectMeta e o
 target 2 ObjectReference
 #Preconditions
-uid 1 *string e o
+uid 1 *string e o t=types.UID
 #PodLogOptions k i=1.0
 ^- meta.v1.TypeMeta
 container 1 string e o
@@ -1107,7 +1107,7 @@ path 1 string e o
 kind 1 string e o
 namespace 2 string e o
 name 3 string e o
-uid 4 string e o
+uid 4 string e o t=types.UID
 apiVersion 5 string e o
 resourceVersion 6 string e o
 fieldPath 7 string e o
@@ -1148,7 +1148,7 @@ lastObservedTime 2 meta.v1.MicroTime e
 metadata 1 meta.v1.ListMeta e o
 items 2 []Event
 #LimitRangeItem
-type 1 string
+type 1 string t=v1.LimitType
 max 2 ResourceList e o
 min 3 ResourceList e o
 default 4 ResourceList e o
@@ -1192,7 +1192,7 @@ metadata 1 meta.v1.ObjectMeta e o
 immutable 5 *bool e o
 data 2 {}bytes e o
 stringData 4 {}string e o
-type 3 string e o
+type 3 string e o t=v1.SecretType
 #SecretList k i=1.0
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ListMeta e o
@@ -1208,8 +1208,8 @@ binaryData 3 {}bytes e o
 metadata 1 meta.v1.ListMeta e o
 items 2 []ConfigMap
 #ComponentCondition
-type 1 string
-status 2 string
+type 1 string t=v1.ComponentConditionType
+status 2 string t=v1.ConditionStatus
 message 3 string e o
 error 4 string e o
 #ComponentStatus k c i=1.0

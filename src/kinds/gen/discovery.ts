@@ -1,7 +1,7 @@
 /** Facts about the types of `discovery`; made by scripts/facts/generate.mjs, do not edit. */
 export const discoveryFacts = `
 @v1
-!AddressType ["FQDN"]
+!AddressType ["FQDN","IPv4","IPv6"]
 #EndpointSlice k n i=1.21
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ObjectMeta e o
@@ -38,7 +38,7 @@ items 2 []EndpointSlice
 #EndpointSlice k n i=1.16 d=1.21 x=1.25 r=discovery,v1,EndpointSlice
 ^- meta.v1.TypeMeta
 metadata 1 meta.v1.ObjectMeta e o
-addressType 4 string
+addressType 4 string t=v1beta1.AddressType
 endpoints 2 []Endpoint l=atomic
 ports 3 []EndpointPort o l=atomic
 #Endpoint

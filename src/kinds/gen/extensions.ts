@@ -35,7 +35,7 @@ rollbackTo 3 RollbackConfig
 #RollbackConfig
 revision 1 int64 e o
 #DeploymentStrategy
-type 1 string e o
+type 1 string e o t=v1beta1.DeploymentStrategyType
 rollingUpdate 2 *RollingUpdateDeployment e o
 #RollingUpdateDeployment
 maxUnavailable 1 *intstr.IntOrString e o
@@ -50,8 +50,8 @@ unavailableReplicas 5 int32 e o
 conditions 6 []DeploymentCondition e l=map k=type p=merge y=type
 collisionCount 8 *int32 e o
 #DeploymentCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta1.DeploymentConditionType
+status 2 string t=v1.ConditionStatus
 lastUpdateTime 6 meta.v1.Time e
 lastTransitionTime 7 meta.v1.Time e
 reason 4 string e
@@ -61,7 +61,7 @@ message 5 string e
 metadata 1 meta.v1.ListMeta e o
 items 2 []Deployment
 #DaemonSetUpdateStrategy
-type 1 string e o
+type 1 string e o t=v1beta1.DaemonSetUpdateStrategyType
 rollingUpdate 2 *RollingUpdateDaemonSet e o
 #RollingUpdateDaemonSet
 maxUnavailable 1 *intstr.IntOrString e o
@@ -85,8 +85,8 @@ numberUnavailable 8 int32 e o
 collisionCount 9 *int32 e o
 conditions 10 []DaemonSetCondition e o l=map k=type p=merge y=type
 #DaemonSetCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta1.DaemonSetConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -137,7 +137,7 @@ http 1 *HTTPIngressRuleValue e
 paths 1 []HTTPIngressPath l=atomic
 #HTTPIngressPath
 path 1 string e o
-pathType 3 *string e
+pathType 3 *string e t=v1beta1.PathType
 backend 2 IngressBackend
 #IngressBackend
 serviceName 1 string e o
@@ -165,8 +165,8 @@ availableReplicas 5 int32 e o
 observedGeneration 3 int64 e o
 conditions 6 []ReplicaSetCondition e o l=map k=type p=merge y=type
 #ReplicaSetCondition
-type 1 string
-status 2 string
+type 1 string t=v1beta1.ReplicaSetConditionType
+status 2 string t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o
@@ -178,7 +178,7 @@ spec 2 NetworkPolicySpec e o
 podSelector 1 meta.v1.LabelSelector
 ingress 2 []NetworkPolicyIngressRule e o l=atomic
 egress 3 []NetworkPolicyEgressRule e o l=atomic
-policyTypes 4 []string e o l=atomic
+policyTypes 4 []string e o l=atomic t=[]v1beta1.PolicyType
 #NetworkPolicyIngressRule
 ports 1 []NetworkPolicyPort e o l=atomic
 from 2 []NetworkPolicyPeer e o l=atomic

@@ -16,7 +16,7 @@ matchingPrecedence 2 int32 o
 distinguisherMethod 3 *FlowDistinguisherMethod e o
 rules 4 []PolicyRulesWithSubjects e o l=atomic
 #FlowDistinguisherMethod
-type 1 string
+type 1 string t=v1.FlowDistinguisherMethodType
 #PriorityLevelConfigurationReference
 name 1 string
 #PolicyRulesWithSubjects
@@ -24,7 +24,7 @@ subjects 1 []Subject l=atomic
 resourceRules 2 []ResourcePolicyRule e o l=atomic
 nonResourceRules 3 []NonResourcePolicyRule e o l=atomic
 #Subject
-kind 1 string
+kind 1 string t=v1.SubjectKind
 user 2 *UserSubject e o
 group 3 *GroupSubject e o
 serviceAccount 4 *ServiceAccountSubject e o
@@ -47,8 +47,8 @@ nonResourceURLs 6 []string l=set
 #FlowSchemaStatus
 conditions 1 []FlowSchemaCondition e o l=map k=type p=merge y=type
 #FlowSchemaCondition
-type 1 string e
-status 2 string e
+type 1 string e t=v1.FlowSchemaConditionType
+status 2 string e t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e
 reason 4 string e
 message 5 string e
@@ -62,7 +62,7 @@ status 3 PriorityLevelConfigurationStatus e o
 metadata 1 meta.v1.ListMeta e o
 items 2 []PriorityLevelConfiguration
 #PriorityLevelConfigurationSpec
-type 1 string
+type 1 string t=v1.PriorityLevelEnablement
 limited 2 *LimitedPriorityLevelConfiguration e o
 exempt 3 *ExemptPriorityLevelConfiguration e o
 #LimitedPriorityLevelConfiguration
@@ -74,7 +74,7 @@ borrowingLimitPercent 4 *int32 e o
 nominalConcurrencyShares 1 *int32 e o
 lendablePercent 2 *int32 e o
 #LimitResponse
-type 1 string
+type 1 string t=v1.LimitResponseType
 queuing 2 *QueuingConfiguration e o
 #QueuingConfiguration
 queues 1 int32 o
@@ -83,8 +83,8 @@ queueLengthLimit 3 int32 o
 #PriorityLevelConfigurationStatus
 conditions 1 []PriorityLevelConfigurationCondition e o l=map k=type p=merge y=type
 #PriorityLevelConfigurationCondition
-type 1 string e
-status 2 string e
+type 1 string e t=v1.PriorityLevelConfigurationConditionType
+status 2 string e t=v1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e
 reason 4 string e
 message 5 string e
@@ -104,7 +104,7 @@ matchingPrecedence 2 int32 o
 distinguisherMethod 3 *FlowDistinguisherMethod e o
 rules 4 []PolicyRulesWithSubjects e o l=atomic
 #FlowDistinguisherMethod
-type 1 string
+type 1 string t=v1beta1.FlowDistinguisherMethodType
 #PriorityLevelConfigurationReference
 name 1 string
 #PolicyRulesWithSubjects
@@ -112,7 +112,7 @@ subjects 1 []Subject l=atomic
 resourceRules 2 []ResourcePolicyRule e o l=atomic
 nonResourceRules 3 []NonResourcePolicyRule e o l=atomic
 #Subject
-kind 1 string
+kind 1 string t=v1beta1.SubjectKind
 user 2 *UserSubject e o
 group 3 *GroupSubject e o
 serviceAccount 4 *ServiceAccountSubject e o
@@ -135,8 +135,8 @@ nonResourceURLs 6 []string l=set
 #FlowSchemaStatus
 conditions 1 []FlowSchemaCondition e o l=map k=type
 #FlowSchemaCondition
-type 1 string e
-status 2 string e
+type 1 string e t=v1beta1.FlowSchemaConditionType
+status 2 string e t=v1beta1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e
 reason 4 string e
 message 5 string e
@@ -150,7 +150,7 @@ status 3 PriorityLevelConfigurationStatus e o
 metadata 1 meta.v1.ListMeta e o
 items 2 []PriorityLevelConfiguration
 #PriorityLevelConfigurationSpec
-type 1 string
+type 1 string t=v1beta1.PriorityLevelEnablement
 limited 2 *LimitedPriorityLevelConfiguration e o
 exempt 3 *ExemptPriorityLevelConfiguration e o
 #LimitedPriorityLevelConfiguration
@@ -162,7 +162,7 @@ borrowingLimitPercent 4 *int32 e o
 nominalConcurrencyShares 1 *int32 e o
 lendablePercent 2 *int32 e o
 #LimitResponse
-type 1 string
+type 1 string t=v1beta1.LimitResponseType
 queuing 2 *QueuingConfiguration e o
 #QueuingConfiguration
 queues 1 int32 o
@@ -171,8 +171,8 @@ queueLengthLimit 3 int32 o
 #PriorityLevelConfigurationStatus
 conditions 1 []PriorityLevelConfigurationCondition e o l=map k=type
 #PriorityLevelConfigurationCondition
-type 1 string e
-status 2 string e
+type 1 string e t=v1beta1.PriorityLevelConfigurationConditionType
+status 2 string e t=v1beta1.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e
 reason 4 string e
 message 5 string e
@@ -192,7 +192,7 @@ matchingPrecedence 2 int32 o
 distinguisherMethod 3 *FlowDistinguisherMethod e o
 rules 4 []PolicyRulesWithSubjects e o l=atomic
 #FlowDistinguisherMethod
-type 1 string
+type 1 string t=v1beta2.FlowDistinguisherMethodType
 #PriorityLevelConfigurationReference
 name 1 string
 #PolicyRulesWithSubjects
@@ -200,7 +200,7 @@ subjects 1 []Subject l=atomic
 resourceRules 2 []ResourcePolicyRule e o l=atomic
 nonResourceRules 3 []NonResourcePolicyRule e o l=atomic
 #Subject
-kind 1 string
+kind 1 string t=v1beta2.SubjectKind
 user 2 *UserSubject e o
 group 3 *GroupSubject e o
 serviceAccount 4 *ServiceAccountSubject e o
@@ -223,8 +223,8 @@ nonResourceURLs 6 []string l=set
 #FlowSchemaStatus
 conditions 1 []FlowSchemaCondition e o l=map k=type
 #FlowSchemaCondition
-type 1 string e
-status 2 string e
+type 1 string e t=v1beta2.FlowSchemaConditionType
+status 2 string e t=v1beta2.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e
 reason 4 string e
 message 5 string e
@@ -238,7 +238,7 @@ status 3 PriorityLevelConfigurationStatus e o
 metadata 1 meta.v1.ListMeta e o
 items 2 []PriorityLevelConfiguration
 #PriorityLevelConfigurationSpec
-type 1 string
+type 1 string t=v1beta2.PriorityLevelEnablement
 limited 2 *LimitedPriorityLevelConfiguration e o
 exempt 3 *ExemptPriorityLevelConfiguration e o
 #LimitedPriorityLevelConfiguration
@@ -250,7 +250,7 @@ borrowingLimitPercent 4 *int32 e o
 nominalConcurrencyShares 1 *int32 e o
 lendablePercent 2 *int32 e o
 #LimitResponse
-type 1 string
+type 1 string t=v1beta2.LimitResponseType
 queuing 2 *QueuingConfiguration e o
 #QueuingConfiguration
 queues 1 int32 o
@@ -259,8 +259,8 @@ queueLengthLimit 3 int32 o
 #PriorityLevelConfigurationStatus
 conditions 1 []PriorityLevelConfigurationCondition e o l=map k=type
 #PriorityLevelConfigurationCondition
-type 1 string e
-status 2 string e
+type 1 string e t=v1beta2.PriorityLevelConfigurationConditionType
+status 2 string e t=v1beta2.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e
 reason 4 string e
 message 5 string e
@@ -280,7 +280,7 @@ matchingPrecedence 2 int32 o
 distinguisherMethod 3 *FlowDistinguisherMethod e o
 rules 4 []PolicyRulesWithSubjects e o l=atomic
 #FlowDistinguisherMethod
-type 1 string
+type 1 string t=v1beta3.FlowDistinguisherMethodType
 #PriorityLevelConfigurationReference
 name 1 string
 #PolicyRulesWithSubjects
@@ -288,7 +288,7 @@ subjects 1 []Subject l=atomic
 resourceRules 2 []ResourcePolicyRule e o l=atomic
 nonResourceRules 3 []NonResourcePolicyRule e o l=atomic
 #Subject
-kind 1 string
+kind 1 string t=v1beta3.SubjectKind
 user 2 *UserSubject e o
 group 3 *GroupSubject e o
 serviceAccount 4 *ServiceAccountSubject e o
@@ -311,8 +311,8 @@ nonResourceURLs 6 []string l=set
 #FlowSchemaStatus
 conditions 1 []FlowSchemaCondition e o l=map k=type p=merge y=type
 #FlowSchemaCondition
-type 1 string e
-status 2 string e
+type 1 string e t=v1beta3.FlowSchemaConditionType
+status 2 string e t=v1beta3.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e
 reason 4 string e
 message 5 string e
@@ -326,7 +326,7 @@ status 3 PriorityLevelConfigurationStatus e o
 metadata 1 meta.v1.ListMeta e o
 items 2 []PriorityLevelConfiguration
 #PriorityLevelConfigurationSpec
-type 1 string
+type 1 string t=v1beta3.PriorityLevelEnablement
 limited 2 *LimitedPriorityLevelConfiguration e o
 exempt 3 *ExemptPriorityLevelConfiguration e o
 #LimitedPriorityLevelConfiguration
@@ -338,7 +338,7 @@ borrowingLimitPercent 4 *int32 e o
 nominalConcurrencyShares 1 *int32 e o
 lendablePercent 2 *int32 e o
 #LimitResponse
-type 1 string
+type 1 string t=v1beta3.LimitResponseType
 queuing 2 *QueuingConfiguration e o
 #QueuingConfiguration
 queues 1 int32 o
@@ -347,8 +347,8 @@ queueLengthLimit 3 int32 o
 #PriorityLevelConfigurationStatus
 conditions 1 []PriorityLevelConfigurationCondition e o l=map k=type p=merge y=type
 #PriorityLevelConfigurationCondition
-type 1 string e
-status 2 string e
+type 1 string e t=v1beta3.PriorityLevelConfigurationConditionType
+status 2 string e t=v1beta3.ConditionStatus
 lastTransitionTime 3 meta.v1.Time e
 reason 4 string e
 message 5 string e

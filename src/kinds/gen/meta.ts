@@ -32,7 +32,7 @@ name 1 string e o
 generateName 2 string e o
 namespace 3 string e o
 selfLink 4 string e o
-uid 5 string e o
+uid 5 string e o t=types.UID
 resourceVersion 6 string e o
 generation 7 int64 e o
 creationTimestamp 8 Time e o
@@ -47,7 +47,7 @@ managedFields 17 []ManagedFieldsEntry e o l=atomic
 apiVersion 5 string
 kind 1 string
 name 3 string
-uid 4 string
+uid 4 string t=types.UID
 controller 6 *bool e o
 blockOwnerDeletion 7 *bool e o
 #ListOptions k
@@ -57,7 +57,7 @@ fieldSelector 2 string e o
 watch 3 bool e o
 allowWatchBookmarks 9 bool e o
 resourceVersion 4 string e o
-resourceVersionMatch 10 string e o
+resourceVersionMatch 10 string e o t=v1.ResourceVersionMatch
 timeoutSeconds 5 *int64 e o
 limit 7 int64 e
 continue 8 string e
@@ -70,7 +70,7 @@ resourceVersion 1 string e o
 gracePeriodSeconds 1 *int64 e o
 preconditions 2 *Preconditions e o
 orphanDependents 3 *bool e o
-propagationPolicy 4 *string e o
+propagationPolicy 4 *string e o t=v1.DeletionPropagation
 dryRun 5 []string e o l=atomic
 ignoreStoreReadErrorWithClusterBreakingPotential 6 *bool e o
 #CreateOptions k
@@ -95,25 +95,25 @@ dryRun 1 []string e o l=atomic
 fieldManager 2 string e o
 fieldValidation 3 string e o
 #Preconditions
-uid 1 *string e o
+uid 1 *string e o t=types.UID
 resourceVersion 2 *string e o
 #Status k
 ^- TypeMeta
 metadata 1 ListMeta e o
 status 2 string e o
 message 3 string e o
-reason 4 string e o
+reason 4 string e o t=v1.StatusReason
 details 5 *StatusDetails e o l=atomic
 code 6 int32 e o
 #StatusDetails
 name 1 string e o
 group 2 string e o
 kind 3 string e o
-uid 6 string e o
+uid 6 string e o t=types.UID
 causes 4 []StatusCause e o l=atomic
 retryAfterSeconds 5 int32 e o
 #StatusCause
-reason 1 string e o
+reason 1 string e o t=v1.CauseType
 message 2 string e o
 field 3 string e o
 #List k
@@ -161,15 +161,15 @@ matchLabels 1 {}string e o
 matchExpressions 2 []LabelSelectorRequirement e o l=atomic
 #LabelSelectorRequirement
 key 1 string
-operator 2 string
+operator 2 string t=v1.LabelSelectorOperator
 values 3 []string e o l=atomic
 #FieldSelectorRequirement
 key 1 string
-operator 2 string
+operator 2 string t=v1.FieldSelectorOperator
 values 3 []string e o l=atomic
 #ManagedFieldsEntry
 manager 1 string e
-operation 2 string e
+operation 2 string e t=v1.ManagedFieldsOperationType
 apiVersion 3 string e
 time 4 *Time e o
 fieldsType 6 string e
@@ -190,13 +190,13 @@ priority - int32
 conditions - []TableRowCondition e o l=atomic
 object - runtime.RawExtension e o
 #TableRowCondition
-type - string
-status - string
+type - string t=v1.RowConditionType
+status - string t=v1.ConditionStatus
 reason - string e o
 message - string e o
 #TableOptions k
 ^- TypeMeta
-includeObject 1 string e
+includeObject 1 string e t=v1.IncludeObjectPolicy
 #PartialObjectMetadata k
 ^- TypeMeta
 metadata 1 ObjectMeta e o
@@ -206,7 +206,7 @@ metadata 1 ListMeta e o
 items 2 []PartialObjectMetadata
 #Condition
 type 1 string q
-status 2 string q
+status 2 string q t=v1.ConditionStatus
 observedGeneration 3 int64 e o
 lastTransitionTime 4 Time q
 reason 5 string q

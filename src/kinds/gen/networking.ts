@@ -167,7 +167,7 @@ http 1 *HTTPIngressRuleValue e o
 paths 1 []HTTPIngressPath l=atomic
 #HTTPIngressPath
 path 1 string e o
-pathType 3 *string e
+pathType 3 *string e t=v1beta1.PathType
 backend 2 IngressBackend
 #IngressBackend
 serviceName 1 string e o

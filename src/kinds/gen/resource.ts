@@ -20,8 +20,8 @@ resourceSliceCount 3 int64 q
 name 1 string q
 basic 2 *BasicDevice e o
 #BasicDevice
-attributes 1 {}DeviceAttribute e o
-capacity 2 {}resource.Quantity e o
+attributes 1 {}DeviceAttribute e o t=map[v1alpha3.QualifiedName]v1alpha3.DeviceAttribute
+capacity 2 {}resource.Quantity e o t=map[v1alpha3.QualifiedName]resource.Quantity
 #DeviceAttribute
 int 2 *int64 e o
 bool 3 *bool e o
@@ -46,7 +46,7 @@ config 3 []DeviceClaimConfiguration e o l=atomic
 name 1 string q
 deviceClassName 2 string q
 selectors 3 []DeviceSelector e o l=atomic
-allocationMode 4 string e o
+allocationMode 4 string e o t=v1alpha3.DeviceAllocationMode
 count 5 int64 e o
 adminAccess 6 *bool e o
 #DeviceSelector
@@ -55,7 +55,7 @@ cel 1 *CELDeviceSelector e o
 expression 1 string q
 #DeviceConstraint
 requests 1 []string e o l=atomic
-matchAttribute 2 *string e o
+matchAttribute 2 *string e o t=v1alpha3.FullyQualifiedName
 #DeviceClaimConfiguration
 requests 1 []string e o l=atomic
 ^2 DeviceConfiguration
@@ -72,7 +72,7 @@ devices 4 []AllocatedDeviceStatus e o l=map k=driver k=device k=pool
 apiGroup 1 string e o
 resource 3 string q
 name 4 string q
-uid 5 string q
+uid 5 string q t=types.UID
 #AllocationResult
 devices 1 DeviceAllocationResult e o
 nodeSelector 3 *core.v1.NodeSelector e o
@@ -86,7 +86,7 @@ pool 3 string q
 device 4 string q
 adminAccess 5 *bool o
 #DeviceAllocationConfiguration
-source 1 string q
+source 1 string q t=v1alpha3.AllocationConfigSource
 requests 2 []string e o l=atomic
 ^3 DeviceConfiguration
 #ResourceClaimList k i=1.31 r=resource,v1beta1,ResourceClaimList
@@ -148,8 +148,8 @@ resourceSliceCount 3 int64 q
 name 1 string q
 basic 2 *BasicDevice e o
 #BasicDevice
-attributes 1 {}DeviceAttribute e o
-capacity 2 {}DeviceCapacity e o
+attributes 1 {}DeviceAttribute e o t=map[v1beta1.QualifiedName]v1beta1.DeviceAttribute
+capacity 2 {}DeviceCapacity e o t=map[v1beta1.QualifiedName]v1beta1.DeviceCapacity
 #DeviceCapacity
 value 1 resource.Quantity q
 #DeviceAttribute
@@ -176,7 +176,7 @@ config 3 []DeviceClaimConfiguration e o l=atomic
 name 1 string q
 deviceClassName 2 string q
 selectors 3 []DeviceSelector e o l=atomic
-allocationMode 4 string e o
+allocationMode 4 string e o t=v1beta1.DeviceAllocationMode
 count 5 int64 e o
 adminAccess 6 *bool e o
 #DeviceSelector
@@ -185,7 +185,7 @@ cel 1 *CELDeviceSelector e o
 expression 1 string q
 #DeviceConstraint
 requests 1 []string e o l=atomic
-matchAttribute 2 *string e o
+matchAttribute 2 *string e o t=v1beta1.FullyQualifiedName
 #DeviceClaimConfiguration
 requests 1 []string e o l=atomic
 ^2 DeviceConfiguration
@@ -202,7 +202,7 @@ devices 4 []AllocatedDeviceStatus e o l=map k=driver k=device k=pool
 apiGroup 1 string e o
 resource 3 string q
 name 4 string q
-uid 5 string q
+uid 5 string q t=types.UID
 #AllocationResult
 devices 1 DeviceAllocationResult e o
 nodeSelector 3 *core.v1.NodeSelector e o
@@ -216,7 +216,7 @@ pool 3 string q
 device 4 string q
 adminAccess 5 *bool o
 #DeviceAllocationConfiguration
-source 1 string q
+source 1 string q t=v1beta1.AllocationConfigSource
 requests 2 []string e o l=atomic
 ^3 DeviceConfiguration
 #ResourceClaimList k i=1.32

@@ -51,9 +51,9 @@ items 2 []CSIDriver
 #CSIDriverSpec
 attachRequired 1 *bool e o
 podInfoOnMount 2 *bool e o
-volumeLifecycleModes 3 []string e o l=set
+volumeLifecycleModes 3 []string e o l=set t=[]v1.VolumeLifecycleMode
 storageCapacity 4 *bool e o
-fsGroupPolicy 5 *string e o
+fsGroupPolicy 5 *string e o t=v1.FSGroupPolicy
 tokenRequests 6 []TokenRequest e o l=atomic
 requiresRepublish 7 *bool e o
 seLinuxMount 8 *bool e o
@@ -142,7 +142,7 @@ parameters 3 {}string e o
 reclaimPolicy 4 *core.v1.PersistentVolumeReclaimPolicy e o
 mountOptions 5 []string e o l=atomic
 allowVolumeExpansion 6 *bool e o
-volumeBindingMode 7 *string e o
+volumeBindingMode 7 *string e o t=v1beta1.VolumeBindingMode
 allowedTopologies 8 []core.v1.TopologySelectorTerm e o l=atomic
 #StorageClassList k i=1.4 d=1.19 r=storage,v1,StorageClassList
 ^- meta.v1.TypeMeta
@@ -183,9 +183,9 @@ items 2 []CSIDriver
 #CSIDriverSpec
 attachRequired 1 *bool e o
 podInfoOnMount 2 *bool e o
-volumeLifecycleModes 3 []string e o l=atomic
+volumeLifecycleModes 3 []string e o l=atomic t=[]v1beta1.VolumeLifecycleMode
 storageCapacity 4 *bool e o
-fsGroupPolicy 5 *string e o
+fsGroupPolicy 5 *string e o t=v1beta1.FSGroupPolicy
 tokenRequests 6 []TokenRequest e o l=atomic
 requiresRepublish 7 *bool e o
 seLinuxMount 8 *bool e o

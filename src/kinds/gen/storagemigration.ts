@@ -14,8 +14,8 @@ group 1 string e
 version 2 string e
 resource 3 string e
 #MigrationCondition
-type 1 string
-status 2 string
+type 1 string t=v1alpha1.MigrationConditionType
+status 2 string t=v1.ConditionStatus
 lastUpdateTime 3 meta.v1.Time e o
 reason 4 string e o
 message 5 string e o

@@ -12,7 +12,7 @@ import { breaks, dnsLabel, dnsSubdomain, domainPrefixedPath } from '../../meta/n
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { fill, objectAt } from '../fill.ts';
+import { fillAbsent, objectAt } from '../fill.ts';
 import { validateTypedReference } from './ingress-rules.ts';
 
 const controllerBytesMax = 250;
@@ -64,7 +64,8 @@ export function ingressClass(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fill(objectAt(object, 'spec', 'parameters'), { scope: 'Cluster' }),
+        defaults: (object) =>
+          fillAbsent(objectAt(object, 'spec', 'parameters'), { scope: 'Cluster' }),
         columns: [
           nameColumn,
           column('Controller', (object) => textAt(object, 'spec', 'controller'), {
@@ -82,8 +83,8 @@ export function ingressClass(dialect: Dialect): ResourceDef {
       validateUpdate: (_, object, old) => [
         ...immutable(
           'spec.controller',
-          at(object, 'spec', 'controller'),
-          at(old, 'spec', 'controller'),
+          textAt(object, 'spec', 'controller'),
+          textAt(old, 'spec', 'controller'),
         ),
         ...validate(object),
       ],

@@ -43,6 +43,20 @@ export function validateNewIngress(object: ApiObject, dialect: Dialect): FieldEr
   return [...errors, invalid(`annotations.${annotation}`, annotations[annotation], detail)];
 }
 
+/** What a new Ingress is warned of: a class that the annotation alone names. */
+export function ingressWarnings(
+  object: ApiObject,
+  old: ApiObject | undefined,
+  dialect: Dialect,
+): readonly string[] {
+  const annotation = dialect.label('ingress.class');
+  const isNamed = Object.hasOwn(object.metadata.annotations ?? {}, annotation);
+  if (old !== undefined || !isNamed) return [];
+  if (at(object, 'spec', 'ingressClassName') !== undefined) return [];
+  const name = JSON.stringify(annotation);
+  return [`annotation ${name} is deprecated, please use 'spec.ingressClassName' instead`];
+}
+
 /** A changed Ingress, which may keep faults it had before they were looked for. */
 export function validateIngressChange(object: JsonObject, old: JsonObject): FieldError[] {
   const secretNames = objectsAt(old, 'spec', 'tls').some(

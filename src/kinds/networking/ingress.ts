@@ -6,6 +6,7 @@ import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { objectsAt } from '../fill.ts';
 import {
+  ingressWarnings,
   validateIngressChange,
   validateIngressStatus,
   validateNewIngress,
@@ -63,6 +64,7 @@ export function ingress(dialect: Dialect): ResourceDef {
         context.subresource === 'status'
           ? validateIngressStatus(object)
           : validateIngressChange(object, old),
+      warnings: (object, old) => ingressWarnings(object, old, dialect),
     },
     subresources: [statusSubresource],
     example: () => ({

@@ -70,7 +70,10 @@ function validateRange(port: JsonObject, path: string): FieldError[] {
   const start = numberAt(port, 'port');
   return [
     ...portNumber(`${path}.port`, start),
-    ...(end < start ? refuse('must be greater than or equal to `port`') : []),
+    // Upstream shows the port.
+    ...(last !== undefined && end < start
+      ? [invalid(`${path}.endPort`, start, 'must be greater than or equal to `port`')]
+      : []),
     ...(last === undefined ? [] : portNumber(`${path}.endPort`, end)),
   ];
 }

@@ -4,8 +4,9 @@ import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { selectorText } from '../apps/workload.ts';
 import { ageColumn, column, listAt, nameColumn } from '../cells.ts';
+import { toldTwice } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { ensure, fill, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { validateNetworkPolicy } from './network-policy-rules.ts';
 
 /** Without a word on it a policy is about what comes in, and about what goes out if it has rules. */
@@ -13,7 +14,7 @@ function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
   for (const direction of ['ingress', 'egress']) {
     for (const rule of objectsAt(spec, direction)) {
-      for (const port of objectsAt(rule, 'ports')) fill(port, { protocol: 'TCP' });
+      for (const port of objectsAt(rule, 'ports')) fillAbsent(port, { protocol: 'TCP' });
     }
   }
   if (listAt(spec, 'policyTypes').length > 0) return;
@@ -41,7 +42,7 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validateNetworkPolicy(object),
-      validateUpdate: (_, object) => validateNetworkPolicy(object),
+      validateUpdate: (_, object) => toldTwice(validateNetworkPolicy(object)),
     },
     example: () => ({
       apiVersion: `${dialect.group('networking')}/v1`,

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../base/json.ts';
 import {
   createComplaints,
+  decoded,
   kindOf,
   type Mutation,
   mutated,
@@ -33,7 +34,7 @@ describe('NetworkPolicy', () => {
     [
       port({ port: 80, endPort: 70 }),
       [
-        'spec.ingress[0].ports[0].endPort: Invalid value: 70: must be greater than or equal to `port`',
+        'spec.ingress[0].ports[0].endPort: Invalid value: 80: must be greater than or equal to `port`',
       ],
     ],
     [
@@ -209,6 +210,19 @@ describe('Ingress', () => {
   ];
   test.each(rows.map((row) => [rowTitle(row), ...row] as const))('%s', (_, mutation, wanted) => {
     expect(createComplaints(def, mutated(good, mutation))).toEqual(wanted);
+  });
+
+  test('a class that the annotation alone names is warned of, once', () => {
+    const { warnings } = def.strategy;
+    const annotation = { 'metadata.annotations': { 'svc.io/ingress.class': 'a' } };
+    const alone = decoded(def, mutated(good, annotation));
+    const both = decoded(def, mutated(good, { ...annotation, 'spec.ingressClassName': 'a' }));
+    expect(warnings?.(alone, undefined)).toEqual([
+      'annotation "svc.io/ingress.class" is deprecated, please use \'spec.ingressClassName\' instead',
+    ]);
+    expect(warnings?.(alone, alone)).toEqual([]);
+    expect(warnings?.(both, undefined)).toEqual([]);
+    expect(warnings?.(decoded(def, good), undefined)).toEqual([]);
   });
 
   test('a fault that was there before the rule may stay', () => {

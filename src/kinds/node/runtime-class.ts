@@ -4,13 +4,14 @@ import type { Dialect } from '../../dialect.ts';
 import type { FieldError } from '../../meta/field-error.ts';
 import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
-import { immutable } from '../checks.ts';
+import { immutable, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { validateTolerations } from '../pod/placement.ts';
 import { validateResources } from '../pod/resources.ts';
 import { nothingAllowed } from '../pod/rules.ts';
 import { validateLabels } from '../pod/template.ts';
+import { nodeLabelMessage } from '../pod/warnings.ts';
 
 function validate(object: JsonObject, dialect: Dialect): FieldError[] {
   const scheduling = objectAt(object, 'scheduling');
@@ -43,6 +44,13 @@ function validateUniqueTolerations(tolerations: readonly JsonObject[]): FieldErr
   return errors;
 }
 
+function nodeLabelWarnings(object: JsonObject, dialect: Dialect): string[] {
+  return sortedKeys(objectAt(object, 'scheduling', 'nodeSelector')).flatMap((label) => {
+    const message = nodeLabelMessage(label, dialect);
+    return message === undefined ? [] : [`scheduling.nodeSelector: ${message}`];
+  });
+}
+
 /** RuntimeClass: a way to run containers. */
 export function runtimeClass(dialect: Dialect): ResourceDef {
   return defineKind({
@@ -66,7 +74,11 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object, dialect),
-      validateUpdate: (_, object, old) => immutable('handler', object['handler'], old['handler']),
+      validateUpdate: (_, object, old) => [
+        ...validate(object, dialect),
+        ...immutable('handler', textAt(object, 'handler'), textAt(old, 'handler')),
+      ],
+      warnings: (object) => nodeLabelWarnings(object, dialect),
       allowUnconditionalUpdate: false,
     },
     example: () => ({

@@ -3,14 +3,14 @@ import type { Strategy } from '../../catalogue/resource-def.ts';
 import type { FieldError } from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { listAt } from '../cells.ts';
-import { fill, objectsAt } from '../fill.ts';
+import { fillAbsent, objectsAt } from '../fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
 /** Webhooks of `v1beta1`: lenient where the current version insists. */
 
 function fillDefaults(object: JsonObject): void {
   for (const webhook of objectsAt(object, 'webhooks')) {
-    fill(webhook, {
+    fillAbsent(webhook, {
       failurePolicy: 'Ignore',
       matchPolicy: 'Exact',
       sideEffects: 'Unknown',

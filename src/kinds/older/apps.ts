@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { Strategy } from '../../catalogue/resource-def.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { templateGenerationAnnotation } from '../apps/daemon-set.ts';
+import { fillDaemonSet, templateGenerationAnnotation } from '../apps/daemon-set.ts';
 import { at, textAt } from '../cells.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
@@ -158,7 +158,11 @@ export function olderApps(): readonly OlderKind[] {
         version('apps', 'v1beta2'),
         version('extensions', 'v1beta1', {
           ...templateGeneration,
-          defaults: replacedByHand,
+          defaults: (object) => {
+            replacedByHand(object);
+            fillDaemonSet(object);
+          },
+          defaulting: 'alone',
           rules: freeSelector,
         }),
       ],

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { textAt } from '../cells.ts';
-import { fill, objectAt, objectsAt } from '../fill.ts';
+import { fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
 
 /** Ingress before `networking/v1`: backends named a Service flat, and paths needed no type. */
@@ -51,7 +51,7 @@ function renameBackends(
 
 const ingress: Omit<OlderVersion, 'facts' | 'version'> = {
   defaults(object) {
-    for (const path of pathsOf(object)) fill(path, { pathType: 'ImplementationSpecific' });
+    for (const path of pathsOf(object)) fillAbsent(path, { pathType: 'ImplementationSpecific' });
   },
   toStorage: (object) =>
     renameBackends(object, { from: 'backend', to: 'defaultBackend', backend: serviceOf }),

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain, pathSegment } from '../../meta/names.ts';
-import { ageColumn, nameColumn } from '../cells.ts';
+import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind, type VersionOptions } from '../define.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 
@@ -20,6 +20,8 @@ interface Preview {
   readonly versions: readonly (string | VersionOptions)[];
   readonly shortNames?: readonly string[];
   readonly hasStatus?: boolean;
+  /** What is printed after the name; the age alone unless said. */
+  readonly columns?: readonly ColumnDef[];
   readonly name?: string;
   readonly spec?: JsonObject;
   /** Members beside metadata, for kinds without a spec. */
@@ -52,6 +54,45 @@ const firstSlices: VersionOptions = {
   },
 };
 
+/** A column of the text at a path. */
+const text = (name: string, path: readonly string[], description: string) =>
+  column(name, (object) => textAt(object, ...path), { description });
+
+/** Who holds an address: `services/default/example`. */
+function parentOf(object: JsonObject): string {
+  const parent = at(object, 'spec', 'parentRef');
+  if (parent === undefined) return '<none>';
+  const [group, namespace] = [textAt(parent, 'group'), textAt(parent, 'namespace')];
+  const resource = `${textAt(parent, 'resource')}${group === '' ? '' : `.${group}`}`.toLowerCase();
+  return [resource, ...(namespace === '' ? [] : [namespace]), textAt(parent, 'name')].join('/');
+}
+
+/** How far a claim has come: `allocated,reserved`. */
+function claimState(object: JsonObject): string {
+  const isDeleted = at(object, 'metadata', 'deletionTimestamp') !== undefined;
+  const deleted = isDeleted ? ['deleted'] : [];
+  if (at(object, 'status', 'allocation') === undefined) return [...deleted, 'pending'][0] ?? '';
+  const reserved = listAt(object, 'status', 'reservedFor').length > 0 ? ['reserved'] : [];
+  return [...deleted, 'allocated', ...reserved].join(',');
+}
+
+const shownServersMax = 3;
+
+/** Which server stores what, the first few of them. */
+function serverVersions(object: JsonObject): string {
+  const all = listAt(object, 'status', 'storageVersions').map(
+    (one) => `${textAt(one, 'apiServerID')}=${textAt(one, 'encodingVersion')}`,
+  );
+  const shown = all.slice(0, shownServersMax).join(',');
+  const more = all.length - shownServersMax;
+  return more > 0 ? `${shown} + ${more} more...` : shown;
+}
+
+function migrated(object: JsonObject): string {
+  const resource = at(object, 'spec', 'resource');
+  return ['resource', 'version', 'group'].map((member) => textAt(resource, member)).join('.');
+}
+
 const driver = 'driver.example.com';
 
 const previews: readonly Preview[] = [
@@ -61,6 +102,7 @@ const previews: readonly Preview[] = [
     resource: 'clustertrustbundles',
     scope: 'Cluster',
     versions: ['v1alpha1'],
+    columns: [text('SignerName', ['spec', 'signerName'], 'Whose signer it is for.')],
     spec: { trustBundle: 'none' },
   },
   {
@@ -69,6 +111,12 @@ const previews: readonly Preview[] = [
     resource: 'leasecandidates',
     scope: 'Namespaced',
     versions: ['v1alpha2'],
+    columns: [
+      text('LeaseName', ['spec', 'leaseName'], 'What it stands for.'),
+      text('BinaryVersion', ['spec', 'binaryVersion'], 'What it is.'),
+      text('EmulationVersion', ['spec', 'emulationVersion'], 'What it acts as.'),
+      ageColumn,
+    ],
     spec: { leaseName: 'example', binaryVersion: '1.32.0', strategy: 'OldestEmulationVersion' },
   },
   {
@@ -77,6 +125,15 @@ const previews: readonly Preview[] = [
     resource: 'storageversions',
     scope: 'Cluster',
     versions: ['v1alpha1'],
+    columns: [
+      column(
+        'CommonEncodingVersion',
+        (object) => textAt(object, 'status', 'commonEncodingVersion') || '<unset>',
+        { description: 'What all servers store.' },
+      ),
+      column('StorageVersions', serverVersions, { description: 'What each server stores.' }),
+      ageColumn,
+    ],
     hasStatus: true,
     name: 'core.pods',
     spec: {},
@@ -87,6 +144,7 @@ const previews: readonly Preview[] = [
     resource: 'ipaddresses',
     scope: 'Cluster',
     versions: ['v1beta1', 'v1alpha1'],
+    columns: [column('ParentRef', parentOf, { description: 'Who holds it.' })],
     shortNames: ['ip'],
     name: '10.0.0.7',
     spec: { parentRef: { resource: 'services', namespace: 'default', name: 'example' } },
@@ -97,6 +155,12 @@ const previews: readonly Preview[] = [
     resource: 'servicecidrs',
     scope: 'Cluster',
     versions: ['v1beta1', 'v1alpha1'],
+    columns: [
+      column('CIDRs', (object) => listAt(object, 'spec', 'cidrs').join(','), {
+        description: 'The ranges.',
+      }),
+      ageColumn,
+    ],
     hasStatus: true,
     spec: { cidrs: ['10.9.0.0/24'] },
   },
@@ -114,6 +178,7 @@ const previews: readonly Preview[] = [
     resource: 'resourceclaims',
     scope: 'Namespaced',
     versions: ['v1beta1', 'v1alpha3'],
+    columns: [column('State', claimState, { description: 'How far it has come.' }), ageColumn],
     hasStatus: true,
     spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } },
   },
@@ -131,6 +196,12 @@ const previews: readonly Preview[] = [
     resource: 'resourceslices',
     scope: 'Cluster',
     versions: ['v1beta1', firstSlices],
+    columns: [
+      text('Node', ['spec', 'nodeName'], 'Where the devices are.'),
+      text('Driver', ['spec', 'driver'], 'Who tells of them.'),
+      text('Pool', ['spec', 'pool', 'name'], 'What they belong to.'),
+      ageColumn,
+    ],
     spec: {
       driver,
       nodeName: 'n',
@@ -144,6 +215,7 @@ const previews: readonly Preview[] = [
     resource: 'volumeattributesclasses',
     scope: 'Cluster',
     versions: ['v1beta1', 'v1alpha1'],
+    columns: [text('DriverName', ['driverName'], 'Driver of the volumes.'), ageColumn],
     shortNames: ['vac'],
     members: { driverName: driver, parameters: { a: 'b' } },
   },
@@ -153,6 +225,7 @@ const previews: readonly Preview[] = [
     resource: 'storageversionmigrations',
     scope: 'Cluster',
     versions: ['v1alpha1'],
+    columns: [column('Resource', migrated, { description: 'What is rewritten.' })],
     hasStatus: true,
     spec: { resource: { group: 'apps', version: 'v1', resource: 'deployments' } },
   },
@@ -165,7 +238,7 @@ export function previewKinds(dialect: Dialect): readonly ResourceDef[] {
 
 function kindOf(dialect: Dialect, preview: Preview): ResourceDef {
   const { facts, kind, resource, scope, hasStatus = false } = preview;
-  const columns = [nameColumn, ageColumn];
+  const columns = [nameColumn, ...(preview.columns ?? [ageColumn])];
   const versions = preview.versions.map((one) =>
     typeof one === 'string' ? { version: one, columns } : { columns, ...one },
   );
@@ -178,7 +251,8 @@ function kindOf(dialect: Dialect, preview: Preview): ResourceDef {
     ...(preview.shortNames === undefined ? {} : { shortNames: preview.shortNames }),
     versions,
     strategy: {
-      validateName: facts === 'networking' ? pathSegment : dnsSubdomain,
+      // Addresses, and bundles with their signer before a colon, are no subdomains.
+      validateName: ['networking', 'certificates'].includes(facts) ? pathSegment : dnsSubdomain,
       hasStatus,
     },
   });

@@ -4,7 +4,9 @@ import { type FieldError, forbiddenField, invalid } from '../../meta/field-error
 import { textAt } from '../cells.ts';
 import { keyed, sortedKeys } from '../checks.ts';
 import { objectAt } from '../fill.ts';
+import { annotatedList, oldAnnotations } from '../old-annotations.ts';
 import { descendingPath, optionalText } from './fields.ts';
+import { validateTolerations } from './placement.ts';
 import type { PodRules } from './rules.ts';
 import { eachContainer } from './visit.ts';
 
@@ -49,6 +51,7 @@ export function validatePodAnnotations(
   }
   return [
     ...errors,
+    ...validateTolerationsAnnotation(annotations, path, rules.dialect),
     ...validateSeccompAnnotations(annotations, path, rules.dialect),
     ...validateAppArmorAnnotations(annotations, spec, at),
   ];
@@ -60,6 +63,19 @@ export function isDeletionCost(annotations: JsonObject, dialect: Dialect): boole
   if (value === undefined) return true;
   if (!/^(?:0|-?[0-9]+)$/.test(value) || /^0./.test(value)) return false;
   return Number(value) >= -(2 ** 31) && Number(value) < 2 ** 31;
+}
+
+function validateTolerationsAnnotation(
+  annotations: JsonObject,
+  path: string,
+  dialect: Dialect,
+): FieldError[] {
+  const key = oldAnnotations(dialect).tolerations;
+  const text = optionalText(annotations, key) ?? '';
+  if (text === '') return [];
+  const found = annotatedList('tolerations', text);
+  if ('problem' in found) return [invalid(path, key, found.problem)];
+  return validateTolerations(found.items, `${path}.${key}`);
 }
 
 function validateSeccompAnnotations(

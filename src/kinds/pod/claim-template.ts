@@ -15,6 +15,9 @@ export function validateEphemeral(source: JsonObject, path: string): FieldError[
   ];
 }
 
+/** Upstream makes the name from that of Go's field. */
+const goMember = (name: string) => (name === 'uid' ? 'uID' : name);
+
 /** The metadata of a template of claims may have labels and annotations alone. */
 function validateTemplateMetadata(metadata: JsonObject | undefined, path: string): FieldError[] {
   if (metadata === undefined) return [];
@@ -24,6 +27,6 @@ function validateTemplateMetadata(metadata: JsonObject | undefined, path: string
   return [
     ...validateAnnotations(objectAt(metadata, 'annotations'), `${path}.annotations`),
     ...validateLabels(objectAt(metadata, 'labels'), `${path}.labels`),
-    ...others.map((name) => forbiddenField(`${path}.${name}`, 'cannot be set')),
+    ...others.map((name) => forbiddenField(`${path}.${goMember(name)}`, 'cannot be set')),
   ];
 }

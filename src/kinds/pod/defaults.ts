@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import { textAt } from '../cells.ts';
-import { ensure, fill, fillAmounts, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fill, fillAbsent, fillAmounts, objectAt, objectsAt } from '../fill.ts';
 
 /** Fills a pod's spec, wherever it stands, as upstream's defaulting does. */
 export function fillPodSpec(spec: JsonObject | undefined): void {
@@ -117,7 +117,7 @@ function fillVolume(volume: JsonObject): void {
   }
   fillDrivers(volume);
   const claim = objectAt(volume, 'ephemeral', 'volumeClaimTemplate', 'spec');
-  fill(claim, { volumeMode: 'Filesystem' });
+  fillAbsent(claim, { volumeMode: 'Filesystem' });
   fillResources(objectAt(claim, 'resources'));
 }
 
@@ -130,7 +130,7 @@ export function fillDrivers(source: JsonObject): void {
   fill(objectAt(source, 'iscsi'), { iscsiInterface: 'default' });
   fill(objectAt(source, 'rbd'), { pool: 'rbd', user: 'admin', keyring: '/etc/ceph/keyring' });
   fill(objectAt(source, 'scaleIO'), { storageMode: 'ThinProvisioned', fsType: 'xfs' });
-  fill(objectAt(source, 'azureDisk'), {
+  fillAbsent(objectAt(source, 'azureDisk'), {
     cachingMode: 'ReadWrite',
     kind: 'Shared',
     fsType: 'ext4',

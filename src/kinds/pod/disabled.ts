@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { isSet } from './fields.ts';
 import { eachContainer } from './visit.ts';
@@ -15,6 +16,7 @@ export function dropDisabled(spec: JsonObject | undefined, old?: JsonObject): vo
   if (spec === undefined) return;
   dropMembers(spec, old, ofSpec);
   dropMembers(objectAt(spec, 'securityContext'), objectAt(old, 'securityContext'), ofSecurity);
+  dropImages(spec, old);
   for (const volume of objectsAt(spec, 'volumes')) dropFromVolume(volume, old);
   const containers = eachContainer(spec, '');
   const before = eachContainer(old, '').map(({ container }) => container);
@@ -42,27 +44,38 @@ function dropMembers(
   for (const name of names) if (!isSet(old, name)) delete holder[name];
 }
 
+/** Volumes of images go whole, and with them all that mounts them. */
+function dropImages(spec: JsonObject, old: JsonObject | undefined): void {
+  const isImage = (volume: JsonObject) => isSet(volume, 'image');
+  if (objectsAt(old, 'volumes').some(isImage)) return;
+  const volumes = objectsAt(spec, 'volumes');
+  const dropped = new Set(volumes.filter(isImage).map((volume) => textAt(volume, 'name')));
+  if (dropped.size === 0) return;
+  setList(
+    spec,
+    'volumes',
+    volumes.filter((volume) => !isImage(volume)),
+  );
+  for (const { container } of eachContainer(spec, '')) {
+    const mounts = objectsAt(container, 'volumeMounts');
+    const kept = mounts.filter((mount) => !dropped.has(textAt(mount, 'name')));
+    if (kept.length < mounts.length) setList(container, 'volumeMounts', kept);
+  }
+}
+
+function setList(holder: JsonObject, name: string, list: JsonObject[]): void {
+  if (list.length === 0) delete holder[name];
+  else holder[name] = list;
+}
+
 function dropFromVolume(volume: JsonObject, old: JsonObject | undefined): void {
   const before = objectsAt(old, 'volumes');
-  if (!before.some((one) => isSet(one, 'image'))) delete volume['image'];
   const usesBundles = before.some((one) =>
     objectsAt(one, 'projected', 'sources').some((source) => isSet(source, 'clusterTrustBundle')),
   );
   if (usesBundles) return;
   for (const source of objectsAt(volume, 'projected', 'sources')) {
     delete source['clusterTrustBundle'];
-  }
-}
-
-const lists = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'];
-const ofContainerStatus = ['allocatedResources', 'resources', 'allocatedResourcesStatus', 'user'];
-
-/** Drops from a pod's status what belongs to features that are off. */
-export function dropDisabledStatus(status: JsonObject | undefined): void {
-  if (status === undefined) return;
-  for (const name of ['resize', 'resourceClaimStatuses']) delete status[name];
-  for (const one of lists.flatMap((list) => objectsAt(status, list))) {
-    for (const name of ofContainerStatus) delete one[name];
   }
 }
 

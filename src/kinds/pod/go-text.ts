@@ -59,14 +59,16 @@ export function goIntOrString(value: JsonValue | undefined): string {
   return `intstr.IntOrString{Type:${isText ? 1 : 0}, IntVal:${number}, StrVal:${text}}`;
 }
 
-/** A quantity, whose text is split into digits and power of ten as Go keeps it. */
+/** A quantity, whose text is split into a whole number and a power of ten as Go keeps it. */
 export function goQuantity(text: string): string {
   const [, sign = '', whole = '', fraction = '', suffix = ''] =
     /^([+-]?)(\d*)(?:\.(\d*))?(.*)$/.exec(text) ?? [];
+  const format = suffix.endsWith('i') ? 'BinarySI' : 'DecimalSI';
+  const binary = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].indexOf(suffix) + 1;
   const power = { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 }[suffix] ?? 0;
   const digits = `${whole}${fraction}`.replace(/^0+(?=\d)/, '');
-  const amount = `value:${sign === '-' ? '-' : ''}${digits}, scale:${power - fraction.length}`;
-  const format = suffix.endsWith('i') ? 'BinarySI' : 'DecimalSI';
+  const value = BigInt(digits === '' ? 0 : digits) * 1024n ** BigInt(binary);
+  const amount = `value:${sign === '-' ? '-' : ''}${value}, scale:${power - fraction.length}`;
   return (
     `resource.Quantity{i:resource.int64Amount{${amount}}, ` +
     `d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:${JSON.stringify(text)}, Format:"${format}"}`

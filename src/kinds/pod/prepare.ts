@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../base/json.ts';
+import { type JsonObject, setMember } from '../../base/json.ts';
 import type { StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { formatTime } from '../../meta/times.ts';
@@ -9,7 +9,7 @@ import { ensure, objectAt, objectsAt } from '../fill.ts';
 import { mergeLabelKeys } from './affinity.ts';
 import { appArmorPrefix } from './annotations.ts';
 import { fillAddresses } from './defaults.ts';
-import { dropDisabled, dropDisabledStatus } from './disabled.ts';
+import { dropDisabled } from './disabled.ts';
 import { annotationsOf, optionalText } from './fields.ts';
 import { qualityOfService } from './quality.ts';
 import { validateAppArmorProfile } from './security.ts';
@@ -19,7 +19,9 @@ import { useAppArmor } from './warnings.ts';
 /** A Pod begins pending, in the class that its containers' demands make it. */
 export function preparePod(context: StrategyContext, object: ApiObject, dialect: Dialect): void {
   const spec = ensure(object, 'spec');
-  const status: JsonObject = { phase: 'Pending', qosClass: qualityOfService(spec) };
+  // The server computes the class only where the writer has named none.
+  const quality = textAt(object, 'status', 'qosClass') || qualityOfService(spec);
+  const status: JsonObject = { phase: 'Pending', qosClass: quality };
   object['status'] = status;
   dropDisabled(spec);
   if (objectsAt(spec, 'schedulingGates').length > 0) {
@@ -27,22 +29,25 @@ export function preparePod(context: StrategyContext, object: ApiObject, dialect:
       {
         type: 'PodScheduled',
         status: 'False',
+        lastProbeTime: null,
+        lastTransitionTime: formatTime(context.nowMs),
         reason: 'SchedulingGated',
         message: 'Scheduling is blocked due to non-empty scheduling gates',
       },
     ];
   }
   mergeLabelKeys(spec, objectAt(object, 'metadata', 'labels') ?? {});
-  for (const key of profilesFromAnnotations(object, dialect)) {
+  for (const key of agreeOnProfiles(object, dialect)) {
     context.warn?.(`${keyed('metadata.annotations', key)}: ${useAppArmor}`);
   }
 }
 
 /**
- * Fills AppArmor profiles that only annotations tell of into the fields that took their place. Gives
- * the annotations that should have been fields.
+ * Fills AppArmor profiles that only annotations tell of into the fields that took their place, and
+ * the other way round, for nodes that know only the annotations. Gives the annotations that should
+ * have been fields.
  */
-function profilesFromAnnotations(object: ApiObject, dialect: Dialect): string[] {
+function agreeOnProfiles(object: ApiObject, dialect: Dialect): string[] {
   const spec = ensure(object, 'spec');
   const annotations = annotationsOf(object);
   if (textAt(spec, 'os', 'name') === 'windows') return [];
@@ -51,6 +56,7 @@ function profilesFromAnnotations(object: ApiObject, dialect: Dialect): string[] 
     const key = appArmorPrefix(dialect) + textAt(container, 'name');
     const annotation = optionalText(annotations, key);
     const own = objectAt(container, 'securityContext', 'appArmorProfile');
+    if (annotation === undefined) annotate(object, { key, profile: own ?? ofPod });
     if (annotation === undefined || own !== undefined) return [];
     const profile = profileOf(annotation);
     if (profile === undefined) return [key];
@@ -58,6 +64,25 @@ function profilesFromAnnotations(object: ApiObject, dialect: Dialect): string[] 
     ensure(container, 'securityContext')['appArmorProfile'] = profile;
     return [key];
   });
+}
+
+function annotate(
+  { metadata }: ApiObject,
+  { key, profile }: { key: string; profile: JsonObject | undefined },
+): void {
+  const text = profile === undefined ? '' : annotationOf(profile);
+  if (text === '') return;
+  metadata.annotations ??= {};
+  setMember(metadata.annotations, key, text);
+}
+
+/** The annotation that says what a field does; empty for what is no profile. */
+function annotationOf(profile: JsonObject): string {
+  const type = textAt(profile, 'type');
+  if (type === 'Unconfined') return 'unconfined';
+  if (type === 'RuntimeDefault') return 'runtime/default';
+  const file = optionalText(profile, 'localhostProfile');
+  return type === 'Localhost' && file !== undefined ? `localhost/${file}` : '';
 }
 
 /** The field that says what an annotation does; undefined for one that says nothing valid. */
@@ -70,7 +95,10 @@ function profileOf(annotation: string): JsonObject | undefined {
   return validateAppArmorProfile(profile, '').length === 0 ? profile : undefined;
 }
 
-/** Each endpoint of a Pod changes its own part. */
+/**
+ * Each endpoint of a Pod changes its own part. What nodes tell by features that are off stays: only
+ * specs are rid of those.
+ */
 export function preparePodUpdate(
   context: StrategyContext,
   object: ApiObject,
@@ -80,7 +108,7 @@ export function preparePodUpdate(
   switch (context.subresource) {
     case 'status':
       prepareStatus(object, old);
-      break;
+      return;
     case 'binding':
       markScheduled(ensure(object, 'status'), context.nowMs);
       return;
@@ -113,7 +141,6 @@ function prepareStatus(object: ApiObject, old: ApiObject): void {
     if (quality !== undefined) status['qosClass'] = quality;
   }
   fillAddresses(status);
-  dropDisabledStatus(status);
   keepOwners(object, old);
 }
 
@@ -123,10 +150,9 @@ function keepOwners(object: ApiObject, old: ApiObject): void {
   else object.metadata.ownerReferences = structuredClone(ownerReferences);
 }
 
-/** Of the metadata such an endpoint changes what only the server keeps. */
+/** Such an endpoint changes no metadata, not even who is told to own what it writes. */
 function keepMetadata(object: ApiObject, old: ApiObject): void {
-  const { managedFields, resourceVersion } = object.metadata;
+  const { resourceVersion } = object.metadata;
   object.metadata = { ...structuredClone(old.metadata) };
-  if (managedFields !== undefined) object.metadata.managedFields = managedFields;
   if (resourceVersion !== undefined) object.metadata.resourceVersion = resourceVersion;
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
-import { breaks, qualifiedName } from '../../meta/names.ts';
+import { qualifiedName } from '../../meta/names.ts';
 import { parseQuantity, type Quantity } from '../../meta/quantity.ts';
 import { invalidGo, keyed, sortedKeys } from '../checks.ts';
 import { objectAt } from '../fill.ts';
@@ -35,7 +35,7 @@ const hugePages = 'hugepages-';
 const isHugePages = (name: string) => name.startsWith(hugePages);
 
 /** One of the server's own resources: without a domain, or within its own. */
-const isNative = (name: string, dialect: Dialect) =>
+export const isNative = (name: string, dialect: Dialect): boolean =>
   !name.includes('/') || name.includes(`${dialect.labelDomain}/`);
 
 /** A resource that some vendor adds; it must also fit a quota, as `requests.<name>`. */
@@ -48,20 +48,23 @@ const isExtended = (name: string, dialect: Dialect) =>
 export const mayOvercommit = (name: string, dialect: Dialect) =>
   isNative(name, dialect) && !isHugePages(name);
 
+/** Names of resources print themselves in Go, which is without quotes. */
+const invalidName = (field: string, name: string, detail: string) => invalidGo(field, name, detail);
+
 /** The name of any resource: qualified, or one of those the server knows. */
 export function validateAnyResourceName(name: string, field: string): FieldError[] {
-  const errors = breaks(field, name, qualifiedName);
+  const errors = qualifiedName(name).map((message) => invalidName(field, name, message));
   const isStandard =
     standardResources.has(name) || isHugePages(name) || name.startsWith('requests.hugepages-');
   if (errors.length > 0 || name.includes('/') || isStandard) return errors;
-  return [invalid(field, name, 'must be a standard resource type or fully qualified')];
+  return [invalidName(field, name, 'must be a standard resource type or fully qualified')];
 }
 
 /** What a quota may count: all that is standard but storage itself, and what has a domain. */
 export function validateQuotaResourceName(name: string, field: string): FieldError[] {
   const errors = validateAnyResourceName(name, field);
   if (name.includes('/') || isStandardForQuota(name)) return errors;
-  return [...errors, invalid(field, name, 'must be a standard resource for quota')];
+  return [...errors, invalidName(field, name, 'must be a standard resource for quota')];
 }
 
 /** Whether a quota knows the resource by itself. */
@@ -73,7 +76,7 @@ export const isStandardForQuota = (name: string): boolean =>
 /** The name of something that a container may ask for. */
 export function validateResourceName(name: string, field: string, dialect: Dialect): FieldError[] {
   const errors = validateAnyResourceName(name, field);
-  const refuse = (detail: string) => errors.push(invalid(field, name, detail));
+  const refuse = (detail: string) => errors.push(invalidName(field, name, detail));
   if (!name.includes('/')) {
     if (!containerResources.has(name) && !isHugePages(name)) {
       refuse('must be a standard resource for containers');

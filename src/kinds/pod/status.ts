@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, invalid } from '../../meta/field-error.ts';
+import { type FieldError, forbiddenField, internal, invalid } from '../../meta/field-error.ts';
 import { parseIpAddress } from '../../meta/ip-address.ts';
 import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
@@ -8,6 +8,7 @@ import { at, numberAt, textAt } from '../cells.ts';
 import { invalidGo } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { isDeletionCost } from './annotations.ts';
+import { validateClaimStatuses, validateGiven } from './container-status.ts';
 import { annotationsOf, validateIp } from './fields.ts';
 import { goList } from './go-text.ts';
 import { nothingAllowed } from './rules.ts';
@@ -39,8 +40,10 @@ export function validatePodStatus(
       list: 'ephemeralContainerStatuses',
       policy: 'Never',
     }),
+    ...validateClaimStatuses(status, spec),
     ...validateAddresses(status, { list: 'podIPs', type: 'PodIP' }),
     ...validateHostAddresses(status),
+    ...validateGiven(status, spec),
   ];
 }
 
@@ -137,7 +140,7 @@ function validateFamilies(
   if (unreadable >= 0) {
     const shownIp = `invalid IP[${unreadable}]: ${addresses[unreadable]}`;
     const why = `failed to check for dual stack with error:${shownIp}`;
-    return [{ type: 'InternalError', field, message: `Internal error: ${why}` }, tooMany];
+    return [internal(field, why), tooMany];
   }
   return families.size === 2 && addresses.length === 2 ? [] : [tooMany];
 }

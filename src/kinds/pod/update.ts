@@ -212,7 +212,8 @@ export function validateAddedContainers(
 ): FieldError[] {
   const mirror = mirrorAnnotation(dialect);
   if (at(old, 'metadata', 'annotations', mirror) !== undefined) {
-    return [forbiddenField('', 'static pods do not support ephemeral containers')];
+    // A path without a name, as upstream writes one.
+    return [forbiddenField('[]', 'static pods do not support ephemeral containers')];
   }
   const rules = changeRules(object, old, dialect);
   const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];

@@ -94,6 +94,7 @@ describe('annotations', () => {
   const mirror = 'kubernetes.io/config.mirror';
   const cost = 'controller.kubernetes.io/pod-deletion-cost';
   const apparmor = 'container.apparmor.security.beta.kubernetes.io/b';
+  const tolerations = 'scheduler.alpha.kubernetes.io/tolerations';
   judgePods([
     [
       { [at(mirror)]: 'x' },
@@ -103,6 +104,21 @@ describe('annotations', () => {
     [
       { [at(cost)]: '+7' },
       `metadata.annotations[${cost}]: Invalid value: "+7": must be a 32bit integer`,
+    ],
+    [{ [at(tolerations)]: '' }],
+    [{ [at(tolerations)]: '[{"Key":"a","operator":"Exists","effect":"NoSchedule"}]' }],
+    [
+      { [at(tolerations)]: '[{"key":"a","operator":"Is"},{"operator":"Equal"}]' },
+      `metadata.annotations.${tolerations}[0].operator: Unsupported value: "Is": supported values: "Equal", "Exists"`,
+      `metadata.annotations.${tolerations}[1].operator: Invalid value: "Equal": operator must be Exists when \`key\` is empty, which means "match all values and all keys"`,
+    ],
+    [
+      { [at(tolerations)]: '[{"tolerationSeconds":"5"}]' },
+      `metadata.annotations: Invalid value: "${tolerations}": json: cannot unmarshal string into Go struct field Toleration.TolerationSeconds of type int64`,
+    ],
+    [
+      { [at(tolerations)]: '{' },
+      `metadata.annotations: Invalid value: "${tolerations}": unexpected end of JSON input`,
     ],
     [
       { [at('seccomp.security.alpha.kubernetes.io/pod')]: 'odd' },
@@ -304,13 +320,13 @@ describe('resources', () => {
     ],
     [
       { [resources]: { limits: { pods: '1' } } },
-      `${resources}.limits[pods]: Invalid value: "pods": must be a standard resource for containers`,
-      `${resources}.requests[pods]: Invalid value: "pods": must be a standard resource for containers`,
+      `${resources}.limits[pods]: Invalid value: pods: must be a standard resource for containers`,
+      `${resources}.requests[pods]: Invalid value: pods: must be a standard resource for containers`,
     ],
     [
       { [resources]: { requests: { gold: '1' } } },
-      `${resources}.requests[gold]: Invalid value: "gold": must be a standard resource type or fully qualified`,
-      `${resources}.requests[gold]: Invalid value: "gold": must be a standard resource for containers`,
+      `${resources}.requests[gold]: Invalid value: gold: must be a standard resource type or fully qualified`,
+      `${resources}.requests[gold]: Invalid value: gold: must be a standard resource for containers`,
     ],
     [
       { [resources]: { requests: { 'v.com/gpu': '1' } } },

@@ -154,7 +154,6 @@ describe('each source', () => {
       `${volume}.cephFS: Forbidden: may not specify more than 1 volume type`,
       `${volume}.downwarAPI: Forbidden: may not specify more than 1 volume type`,
     ],
-    [{ image: { reference: 'i' } }, `${volume}: Required value: must specify a volume type`],
   ];
   test.each(rows.map(([source, ...errors]) => [source, errors] as const))(
     '%j',

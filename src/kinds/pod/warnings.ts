@@ -6,6 +6,7 @@ import { keyed, sortedKeys } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { appArmorPrefix, seccompAnnotations } from './annotations.ts';
 import { annotationsOf, isSet } from './fields.ts';
+import { pathWarnings } from './path-warnings.ts';
 import { eachContainer, type PlacedContainer } from './visit.ts';
 
 /**
@@ -24,7 +25,7 @@ export function podWarnings(holder: JsonObject, path: string, dialect: Dialect):
     ...nodeLabelWarnings(spec, own, dialect),
     ...annotationWarnings(annotations, annotationsPath, dialect),
     ...volumeWarnings(spec, `${own}.volumes`),
-    ...doubleTokenPaths(spec, `${own}.volumes`),
+    ...pathWarnings(spec),
     ...doubleNames(spec, own),
     ...fractionWarnings(objectAt(spec, 'overhead'), `${own}.overhead`),
     ...podSeccompWarnings(spec, { annotations, annotationsPath, dialect }),
@@ -72,28 +73,43 @@ function readDeprecatedLabels(dialect: Dialect): ReadonlyMap<string, string> {
 const must = 'requiredDuringSchedulingIgnoredDuringExecution';
 const should = 'preferredDuringSchedulingIgnoredDuringExecution';
 
+/** What is said of a label of nodes that another has taken the place of. */
+export const nodeLabelMessage = (label: string, dialect: Dialect): string | undefined =>
+  deprecatedLabels(dialect).get(label);
+
+/** Warnings for the expressions of a term that selects nodes. */
+export function nodeTermWarnings(
+  term: JsonObject | undefined,
+  field: string,
+  dialect: Dialect,
+): string[] {
+  return objectsAt(term, 'matchExpressions').flatMap((expression, index) => {
+    const key = textAt(expression, 'key');
+    const message = nodeLabelMessage(key, dialect);
+    return message === undefined
+      ? []
+      : [`${field}.matchExpressions[${index}].key: ${key} is ${message}`];
+  });
+}
+
 function nodeLabelWarnings(spec: JsonObject, path: string, dialect: Dialect): string[] {
   const deprecated = deprecatedLabels(dialect);
   const nodeAffinity = objectAt(spec, 'affinity', 'nodeAffinity');
   const affinityPath = `${path}.affinity.nodeAffinity`;
-  const ofTerm = (term: JsonObject | undefined, field: string) =>
-    objectsAt(term, 'matchExpressions').flatMap((expression, index) => {
-      const key = textAt(expression, 'key');
-      const message = deprecated.get(key);
-      return message === undefined
-        ? []
-        : [`${field}.matchExpressions[${index}].key: ${key} is ${message}`];
-    });
   return [
     ...sortedKeys(objectAt(spec, 'nodeSelector')).flatMap((key) => {
       const message = deprecated.get(key);
       return message === undefined ? [] : [`${keyed(`${path}.nodeSelector`, key)}: ${message}`];
     }),
     ...objectsAt(nodeAffinity, must, 'nodeSelectorTerms').flatMap((term, index) =>
-      ofTerm(term, `${affinityPath}.${must}.nodeSelectorTerms[${index}]`),
+      nodeTermWarnings(term, `${affinityPath}.${must}.nodeSelectorTerms[${index}]`, dialect),
     ),
     ...objectsAt(nodeAffinity, should).flatMap((term, index) =>
-      ofTerm(objectAt(term, 'preference'), `${affinityPath}.${should}[${index}].preference`),
+      nodeTermWarnings(
+        objectAt(term, 'preference'),
+        `${affinityPath}.${should}[${index}].preference`,
+        dialect,
+      ),
     ),
     ...objectsAt(spec, 'topologySpreadConstraints').flatMap((constraint, index) => {
       const field = `${path}.topologySpreadConstraints[${index}]`;
@@ -156,34 +172,6 @@ function volumeWarnings(spec: JsonObject, path: string): string[] {
 export function claimWarnings(spec: JsonObject | undefined, path: string): string[] {
   return ['requests', 'limits'].flatMap((kind) =>
     fractionOf(at(spec, 'resources', kind, 'storage'), `${path}.resources.${kind}[storage]`),
-  );
-}
-
-/** Files at the path of a token hide it, or are hidden. */
-function doubleTokenPaths(spec: JsonObject, path: string): string[] {
-  const sources = objectsAt(spec, 'volumes').map((volume) =>
-    objectsAt(volume, 'projected', 'sources'),
-  );
-  const tokens = new Set(
-    sources
-      .flat()
-      .filter((source) => isSet(source, 'serviceAccountToken'))
-      .map((source) => textAt(source, 'serviceAccountToken', 'path')),
-  );
-  if (tokens.size === 0) return [];
-  const lists = { configMap: 'configMap', secret: 'secrets', downwardAPI: 'downwardAPI' };
-  return sources.flatMap((list, index) =>
-    list.flatMap((source) =>
-      Object.entries(lists).flatMap(([member, shown]) =>
-        objectsAt(source, member, 'items').flatMap((item, number) => {
-          const file = textAt(item, 'path');
-          if (!tokens.has(file)) return [];
-          const field = `${path}[${index}].projected.sources.${shown}[${number}]`;
-          const text = `has duplicated path with ServiceAccountToken ${JSON.stringify(file)}`;
-          return [`${field}: ${text}`];
-        }),
-      ),
-    ),
   );
 }
 

@@ -17,7 +17,7 @@ function validate(object: JsonObject): FieldError[] {
   const errors: FieldError[] = [];
   if (minAvailable !== undefined && maxUnavailable !== undefined) {
     const detail = 'minAvailable and maxUnavailable cannot be both set';
-    errors.push(invalid('spec', '', detail));
+    errors.push(invalid('spec', spec, detail));
   }
   for (const [name, value] of Object.entries({ minAvailable, maxUnavailable })) {
     errors.push(...validateIntOrPercent(value, `spec.${name}`));

@@ -4,7 +4,9 @@ import { type FieldError, required } from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { pathSegment } from '../../meta/names.ts';
 import { createdAtColumn, nameColumn } from '../cells.ts';
+import { toldTwice } from '../checks.ts';
 import { defineKind } from '../define.ts';
+import { emptyAsNull } from '../fill.ts';
 import { type RoleLike, validateRules } from './rules.ts';
 
 interface ClusterRole extends RoleLike {
@@ -39,8 +41,10 @@ export function clusterRole(dialect: Dialect): ResourceDef {
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: {
       validateName: pathSegment,
+      prepareForCreate: (_, object) => emptyAsNull(object, 'rules'),
+      prepareForUpdate: (_, object) => emptyAsNull(object, 'rules'),
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object) => validate(object),
+      validateUpdate: (_, object) => toldTwice(validate(object)),
       allowCreateOnUpdate: true,
     },
     example: () => ({

@@ -4,7 +4,7 @@ import { type FieldError, notSupported, required } from '../../meta/field-error.
 import { breaks, dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { invalidGo } from '../checks.ts';
+import { invalidGo, toldTwice } from '../checks.ts';
 
 /** What RoleBinding and ClusterRoleBinding share (RBAC-1). */
 
@@ -91,7 +91,7 @@ export function bindingStrategy(options: BindingOptions): Strategy {
     validateName: pathSegment,
     validateCreate: (_, object) => validateBinding(object as BindingLike, options),
     validateUpdate: (_, object, old) => [
-      ...validateBinding(object as BindingLike, options),
+      ...toldTwice(validateBinding(object as BindingLike, options)),
       ...validateRoleRefKept(object as BindingLike, old as BindingLike),
     ],
     allowCreateOnUpdate: true,

@@ -6,7 +6,7 @@ import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { fill } from '../fill.ts';
+import { fillAbsent } from '../fill.ts';
 
 const userPriorityMax = 1_000_000_000;
 const systemClasses = new Map([
@@ -50,8 +50,7 @@ function kept(object: JsonObject, old: JsonObject): FieldError[] {
   const errors =
     numberAt(object, 'value') === numberAt(old, 'value')
       ? []
-      : // Upstream capitalises it.
-        [forbiddenField('Value', 'may not be changed in an update.')];
+      : [forbiddenField('value', 'may not be changed in an update.')];
   const policy = 'preemptionPolicy';
   return [...errors, ...immutable(policy, object[policy], old[policy])];
 }
@@ -68,7 +67,7 @@ export function priorityClass(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => fill(object, { preemptionPolicy: 'PreemptLowerPriority' }),
+        defaults: (object) => fillAbsent(object, { preemptionPolicy: 'PreemptLowerPriority' }),
         columns: [
           nameColumn,
           column('Value', (object) => numberAt(object, 'value'), {
@@ -82,14 +81,16 @@ export function priorityClass(dialect: Dialect): ResourceDef {
           ageColumn,
           column('PreemptionPolicy', (object) => textAt(object, 'preemptionPolicy'), {
             description: 'Whether others are evicted for it.',
-            priority: 1,
           }),
         ],
       },
     ],
-    generation: true,
     strategy: {
       validateName: dnsSubdomain,
+      // It stays that: upstream does not count the changes of a class.
+      prepareForCreate: (_, object) => {
+        object.metadata.generation = 1;
+      },
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => kept(object, old),
     },

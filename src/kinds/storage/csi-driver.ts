@@ -12,7 +12,7 @@ import {
 import { dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { immutable, sameOrEmpty } from '../checks.ts';
+import { goList, immutable, invalidGo, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
 
 interface TokenRequest extends JsonObject {
@@ -97,15 +97,17 @@ function validateSpec({ spec }: CsiDriver): FieldError[] {
 function validateUpdate(object: CsiDriver, old: CsiDriver): FieldError[] {
   const [spec, before] = [object.spec, old.spec];
   return [
+    ...validateSpec(object),
     // Upstream's name for it in this one message.
     ...immutable('spec.attachedRequired', spec.attachRequired, before.attachRequired),
-    ...immutable(
-      'spec.volumeLifecycleModes',
-      spec.volumeLifecycleModes,
-      before.volumeLifecycleModes,
-    ),
-    ...validateSpec(object),
+    ...keptModes(spec.volumeLifecycleModes ?? [], before.volumeLifecycleModes ?? []),
   ];
+}
+
+function keptModes(modes: readonly string[], old: readonly string[]): FieldError[] {
+  if (modes.length === old.length && modes.every((mode, index) => mode === old[index])) return [];
+  const shown = goList('storage.VolumeLifecycleMode', modes);
+  return [invalidGo('spec.volumeLifecycleModes', shown, 'field is immutable')];
 }
 
 /** Generation counts changes of the fields that may change, from 0 on (absent). */

@@ -2,15 +2,15 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { duplicate, type FieldError, invalid, required } from '../../meta/field-error.ts';
-import { dnsSubdomain, qualifiedName } from '../../meta/names.ts';
+import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { goStrings, invalidGo, sameOrEmpty } from '../checks.ts';
+import { sameOrEmpty, toldTwice } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { objectAt, objectsAt } from '../fill.ts';
+import { emptyAsNull, objectAt, objectsAt } from '../fill.ts';
 import { driverName } from '../pod/driver-name.ts';
 import { notNegative } from '../pod/fields.ts';
 
-const nodeIdLengthMax = 128;
+const nodeIdLengthMax = 256;
 
 function validate(object: JsonObject): FieldError[] {
   const seen = new Set<string>();
@@ -41,8 +41,7 @@ function validateTopologyKeys(driver: JsonObject, path: string): FieldError[] {
     const errors = key === '' ? [required(path)] : [];
     if (seen.has(key)) errors.push(duplicate(path, key));
     seen.add(key);
-    const wrong = qualifiedName(key).map((message) => invalidGo(path, goStrings(keys), message));
-    return [...errors, ...wrong];
+    return [...errors, ...breaks(path, key, qualifiedName)];
   });
 }
 
@@ -54,6 +53,11 @@ function kept(object: JsonObject, old: JsonObject): FieldError[] {
     if (changed === undefined || sameOrEmpty(changed, before)) return [];
     return [invalid('CSINodeDriver', changed, 'field is immutable')];
   });
+}
+
+function emptyListsAsNull(object: JsonObject): void {
+  emptyAsNull(objectAt(object, 'spec'), 'drivers');
+  for (const driver of objectsAt(object, 'spec', 'drivers')) emptyAsNull(driver, 'topologyKeys');
 }
 
 /** CSINode: the storage drivers on a node. */
@@ -79,8 +83,10 @@ export function csiNode(dialect: Dialect): ResourceDef {
     ],
     strategy: {
       validateName: dnsSubdomain,
+      prepareForCreate: (_, object) => emptyListsAsNull(object),
+      prepareForUpdate: (_, object) => emptyListsAsNull(object),
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      validateUpdate: (_, object, old) => [...toldTwice(validate(object)), ...kept(object, old)],
       allowUnconditionalUpdate: false,
       deleteAnswers: 'object',
     },

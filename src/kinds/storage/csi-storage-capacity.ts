@@ -5,10 +5,12 @@ import { type LabelSelector, validateLabelSelector } from '../../meta/label-sele
 import { breaks, dnsSubdomain } from '../../meta/names.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { at, column, createdAtColumn, nameColumn, textAt } from '../cells.ts';
-import { immutable } from '../checks.ts';
+import { at, textAt } from '../cells.ts';
+import { immutable, invalidGo, sameOrEmpty, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectAt } from '../fill.ts';
+import { goSelector } from '../pod/go-text.ts';
+import { nodeLabelMessage, nodeTermWarnings } from '../pod/warnings.ts';
 
 function validate(object: ApiObject): FieldError[] {
   const className = textAt(object, 'storageClassName');
@@ -16,7 +18,7 @@ function validate(object: ApiObject): FieldError[] {
   return [
     ...validateLabelSelector(topology, 'nodeTopology'),
     ...breaks('storageClassName', className, dnsSubdomain),
-    ...['capacity', 'maximumVolumeSize'].flatMap((name) => notNegativeQuantity(object, name)),
+    ...notNegativeQuantity(object, 'capacity'),
   ];
 }
 
@@ -27,6 +29,30 @@ function notNegativeQuantity(object: ApiObject, field: string): FieldError[] {
   return [invalid(field, quantity.text, 'must be greater than or equal to 0')];
 }
 
+function topologyWarnings(object: ApiObject, dialect: Dialect): string[] {
+  const path = 'nodeTopology';
+  const labels = sortedKeys(objectAt(object, path, 'matchLabels'));
+  return [
+    ...nodeTermWarnings(objectAt(object, path), path, dialect),
+    ...labels.flatMap((label) => {
+      const message = nodeLabelMessage(label, dialect);
+      return message === undefined ? [] : [`${path}.matchLabels.${label}: ${message}`];
+    }),
+  ];
+}
+
+function kept(object: ApiObject, old: ApiObject): FieldError[] {
+  const topology = 'nodeTopology';
+  const shown = goSelector(objectAt(object, topology));
+  const className = 'storageClassName';
+  return [
+    ...(sameOrEmpty(object[topology], old[topology])
+      ? []
+      : [invalidGo(topology, shown, 'field is immutable')]),
+    ...immutable(className, textAt(object, className), textAt(old, className)),
+  ];
+}
+
 /** CSIStorageCapacity: how much a driver can still make of a class of storage somewhere. */
 export function csiStorageCapacity(dialect: Dialect): ResourceDef {
   return defineKind({
@@ -35,28 +61,12 @@ export function csiStorageCapacity(dialect: Dialect): ResourceDef {
     kind: 'CSIStorageCapacity',
     resource: 'csistoragecapacities',
     scope: 'Namespaced',
-    versions: [
-      {
-        version: 'v1',
-        columns: [
-          nameColumn,
-          column('StorageClassName', (object) => textAt(object, 'storageClassName'), {
-            description: 'Class of storage.',
-          }),
-          column('Capacity', (object) => String(at(object, 'capacity') ?? '<unset>'), {
-            description: 'What can still be made.',
-          }),
-          createdAtColumn,
-        ],
-      },
-    ],
+    versions: [{ version: 'v1' }],
     strategy: {
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) =>
-        ['nodeTopology', 'storageClassName'].flatMap((field) =>
-          immutable(field, object[field], old[field]),
-        ),
+      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      warnings: (object) => topologyWarnings(object, dialect),
     },
     example: () => ({
       apiVersion: `${dialect.group('storage')}/v1`,

@@ -14,10 +14,11 @@ import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { immutable, sameOrEmpty, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { fill, objectAt, objectsAt } from '../fill.ts';
+import { fillAbsent, objectAt, objectsAt } from '../fill.ts';
+import { nodeLabelMessage } from '../pod/warnings.ts';
 
 const fillDefaults = (object: JsonObject) =>
-  fill(object, { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' });
+  fillAbsent(object, { reclaimPolicy: 'Delete', volumeBindingMode: 'Immediate' });
 
 const parametersMax = 512;
 const parametersBytesMax = 256 * 1024;
@@ -54,7 +55,8 @@ function validateParameters(parameters: JsonObject | undefined): FieldError[] {
 
 /** Terms that select topology; no two may be the same. */
 export function validateTopologies(terms: readonly JsonObject[]): FieldError[] {
-  const seen: string[] = [];
+  // Upstream begins with as many terms that select nothing.
+  const seen = terms.map(() => '[]');
   return terms.flatMap((term, index) => {
     const path = `allowedTopologies[${index}].matchLabelExpressions`;
     const expressions = objectsAt(term, 'matchLabelExpressions');
@@ -100,11 +102,23 @@ function kept(object: JsonObject, old: JsonObject): FieldError[] {
   return [...errors, ...immutable(mode, object[mode], old[mode])];
 }
 
+function topologyWarnings(object: JsonObject, dialect: Dialect): string[] {
+  return objectsAt(object, 'allowedTopologies').flatMap((term, index) =>
+    objectsAt(term, 'matchLabelExpressions').flatMap((expression, number) => {
+      const message = nodeLabelMessage(textAt(expression, 'key'), dialect);
+      const field = `allowedTopologies[${index}].matchLabelExpressions[${number}].key`;
+      return message === undefined ? [] : [`${field}: ${message}`];
+    }),
+  );
+}
+
 /** StorageClass: a kind of storage that can be asked for. */
 export function storageClass(dialect: Dialect): ResourceDef {
+  const marks = ['storageclass', 'storageclass.beta'].map((prefix) =>
+    dialect.label('is-default-class', prefix),
+  );
   const isDefault = (object: JsonObject) =>
-    textAt(object, 'metadata', 'annotations', dialect.label('is-default-class', 'storageclass')) ===
-    'true';
+    marks.some((mark) => textAt(object, 'metadata', 'annotations', mark) === 'true');
   const text = (name: string, member: string, description: string) =>
     column(name, (object) => textAt(object, member), { description });
   return defineKind({
@@ -128,7 +142,6 @@ export function storageClass(dialect: Dialect): ResourceDef {
           text('ReclaimPolicy', 'reclaimPolicy', 'What becomes of released volumes.'),
           text('VolumeBindingMode', 'volumeBindingMode', 'When volumes are made.'),
           column('AllowVolumeExpansion', (object) => at(object, 'allowVolumeExpansion') === true, {
-            type: 'boolean',
             description: 'Whether volumes can grow.',
           }),
           ageColumn,
@@ -138,7 +151,8 @@ export function storageClass(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => kept(object, old),
+      validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
+      warnings: (object) => topologyWarnings(object, dialect),
       deleteAnswers: 'object',
     },
     example: () => ({

@@ -116,8 +116,8 @@ describe('CSINode', () => {
   const rows: readonly Row[] = [
     [{}, []],
     [
-      { 'spec.drivers.0.nodeID': 'x'.repeat(129) },
-      [`${at}.nodeID: Invalid value: "${'x'.repeat(129)}": must be 128 characters or less`],
+      { 'spec.drivers.0.nodeID': 'x'.repeat(257) },
+      [`${at}.nodeID: Invalid value: "${'x'.repeat(257)}": must be 256 characters or less`],
     ],
     [
       { 'spec.drivers.0.allocatable': { count: -1 } },
@@ -176,7 +176,7 @@ describe('PriorityClass', () => {
 
   test('a value stays', () => {
     expect(updateComplaints(def, { from: { value: 1 }, to: { value: 2 } })).toEqual([
-      'Value: Forbidden: may not be changed in an update.',
+      'value: Forbidden: may not be changed in an update.',
     ]);
   });
 });
@@ -188,7 +188,7 @@ describe('RuntimeClass', () => {
     [{ handler: 'h', overhead: { podFixed: { cpu: '1' } } }, []],
     [
       { handler: 'h', overhead: { podFixed: { pods: '1' } } },
-      ['overhead.limits[pods]: Invalid value: "pods": must be a standard resource for containers'],
+      ['overhead.limits[pods]: Invalid value: pods: must be a standard resource for containers'],
     ],
     [
       { handler: 'h', scheduling: { tolerations: [toleration, toleration] } },

@@ -79,7 +79,7 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
         version: 'v1',
         columns: [
           nameColumn,
-          text('Attacher', ['spec', 'attacher'], 'Driver that attaches it.'),
+          { ...text('Attacher', ['spec', 'attacher'], 'Driver that attaches it.'), format: 'name' },
           text('PV', ['spec', 'source', 'persistentVolumeName'], 'The volume.'),
           text('Node', ['spec', 'nodeName'], 'The node.'),
           column('Attached', (object) => at(object, 'status', 'attached') === true, {

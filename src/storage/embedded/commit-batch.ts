@@ -73,8 +73,8 @@ export class CommitBatch {
     readonly previous: Revision;
     readonly hint: unknown;
   }): Revision {
-    const { key, value, createRevision, hint } = write;
-    const revision = this.#append({ ...write, kind: 'put' });
+    const { key, keyBytes, value, createRevision, previous, hint } = write;
+    const revision = this.#append({ kind: 'put', keyBytes, value, createRevision, previous });
     this.#keys.set(key, {
       head: { modRevision: revision, createRevision, deleted: false },
       record: { key, value, createRevision, modRevision: revision },
@@ -88,8 +88,9 @@ export class CommitBatch {
     readonly keyBytes: Buffer;
     readonly previous: Revision;
   }): Revision {
-    const kind = 'delete';
-    const revision = this.#append({ ...write, value: noValue, createRevision: 0, kind });
+    const { keyBytes, previous } = write;
+    const gone = { kind: 'delete', keyBytes, value: noValue, createRevision: 0, previous } as const;
+    const revision = this.#append(gone);
     const head = { modRevision: revision, createRevision: 0, deleted: true };
     this.#keys.set(write.key, { head, record: undefined });
     this.events.push({ type: 'delete', key: write.key, revision });

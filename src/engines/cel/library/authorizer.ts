@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../../../base/maybe-promise.ts';
-import type { Library } from '../functions.ts';
+import { dnsLabel, dnsSubdomain } from '../../../meta/names.ts';
+import type { CallContext, Library } from '../functions.ts';
 import { CelError, EvaluationPaused, Opaque, type Value } from '../values.ts';
 
 /** What an expression asks of authorization. */
@@ -116,12 +117,8 @@ function adds(type: keyof typeof authorizerTypes, name: keyof AccessQuestion) {
 
 function asServiceAccount([target, namespace, name]: readonly Value[]): Value {
   const [first, second] = [textOf(namespace), textOf(name)];
-  for (const [what, text] of [
-    ['namespace', first],
-    ['name', second],
-  ] as const) {
-    if (text === '') throw new CelError(`Invalid service account ${what}`);
-  }
+  if (dnsSubdomain(second).length > 0) throw new CelError('Invalid service account name');
+  if (dnsLabel(first).length > 0) throw new CelError('Invalid service account namespace');
   const user = `system:serviceaccount:${first}:${second}`;
   return draftValue('authorizer', { ...draftOf(target), user });
 }
@@ -129,7 +126,7 @@ function asServiceAccount([target, namespace, name]: readonly Value[]): Value {
 /** What one check costs, whatever it is about; the call itself has its own share of it. */
 const checkCost = 350_000;
 
-function check([target, verb]: readonly Value[], context: { spend(cost: number): void }): Value {
+function check([target, verb]: readonly Value[], context: CallContext): Value {
   context.spend(checkCost - 1);
   const { ask, ...question } = draftOf(target);
   const answer = ask({ ...question, verb: textOf(verb) });
@@ -140,8 +137,29 @@ function check([target, verb]: readonly Value[], context: { spend(cost: number):
 }
 
 function pathCheck([target, path]: readonly Value[]): Value {
-  if (textOf(path) === '') throw new CelError('path must not be empty');
+  if (textOf(path).trim() === '') throw new CelError('path must not be empty');
   return draftValue('path', { ...draftOf(target), path: textOf(path) });
+}
+
+function resourceCheck([target, resource]: readonly Value[]): Value {
+  if (textOf(resource).trim() === '') throw new CelError('resource must not be empty');
+  return draftValue('resource', { ...draftOf(target), resource: textOf(resource) });
+}
+
+/** A list, and for the shortest requirement there is, of two characters, a list in an object. */
+const listCost = 10;
+const requirementCost = 50;
+
+/** A selector narrows the question down; reading it costs as much as what it could hold. */
+function selects(name: 'fieldSelector' | 'labelSelector') {
+  const add = adds('resource', name);
+  return (args: readonly Value[], context: CallContext): Value => {
+    const length = Array.from(textOf(args[1])).length;
+    const requirements = Math.ceil(length / 2);
+    // The call itself has its own share of it.
+    context.spend(listCost + Math.ceil(length * 0.1) + requirements * requirementCost - 1);
+    return add(args);
+  };
 }
 
 const answerOf = (value: Value | undefined) => (value as Opaque<AccessAnswer>).value;
@@ -152,12 +170,12 @@ export const authorization: Library = [
   [`${authorizer}.path(string): ${path}`, pathCheck],
   [`${authorizer}.group(string): ${group}`, adds('group', 'group')],
   [`${authorizer}.serviceAccount(string, string): ${authorizer}`, asServiceAccount],
-  [`${group}.resource(string): ${resource}`, adds('resource', 'resource')],
+  [`${group}.resource(string): ${resource}`, resourceCheck],
   [`${resource}.subresource(string): ${resource}`, adds('resource', 'subresource')],
   [`${resource}.namespace(string): ${resource}`, adds('resource', 'namespace')],
   [`${resource}.name(string): ${resource}`, adds('resource', 'name')],
-  [`${resource}.fieldSelector(string): ${resource}`, adds('resource', 'fieldSelector')],
-  [`${resource}.labelSelector(string): ${resource}`, adds('resource', 'labelSelector')],
+  [`${resource}.fieldSelector(string): ${resource}`, selects('fieldSelector')],
+  [`${resource}.labelSelector(string): ${resource}`, selects('labelSelector')],
   [`${path}.check(string): ${decision}`, check],
   [`${resource}.check(string): ${decision}`, check],
   [`${decision}.allowed(): bool`, ([one]) => answerOf(one).allowed],

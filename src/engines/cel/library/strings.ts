@@ -153,10 +153,19 @@ function matches([value, pattern]: readonly Value[], { spend }: CallContext): Va
   return patternOf(text(pattern)).matcher(text(value)).find();
 }
 
+function patternToFind(source: string): RE2JS {
+  try {
+    return patternOf(source);
+  } catch (error) {
+    if (!(error instanceof CelError)) throw error;
+    throw new CelError(`Illegal regex: ${error.message}`);
+  }
+}
+
 function findAll(args: readonly Value[], limit: number, { spend }: CallContext): string[] {
   const [value, pattern] = args;
   spend(sizeCost(text(value).length) * Math.ceil(text(pattern).length * 0.25));
-  const matcher = patternOf(text(pattern)).matcher(text(value));
+  const matcher = patternToFind(text(pattern)).matcher(text(value));
   const found: string[] = [];
   while (found.length < limit && matcher.find()) found.push(String(matcher.group() ?? ''));
   return found;

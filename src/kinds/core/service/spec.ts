@@ -26,6 +26,7 @@ export type ServiceSpec = {
   healthCheckNodePort?: number;
   allocateLoadBalancerNodePorts?: boolean;
   loadBalancerClass?: string;
+  loadBalancerIP?: string;
   loadBalancerSourceRanges?: string[];
   sessionAffinity?: string;
   sessionAffinityConfig?: { clientIP?: { timeoutSeconds?: number } };

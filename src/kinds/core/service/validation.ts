@@ -105,12 +105,22 @@ function validateType(spec: ServiceSpec): FieldError[] {
   if (ports.length === 0 && !isHeadless(spec) && type !== 'ExternalName') {
     errors.push(required('spec.ports'));
   }
+  if (type === 'LoadBalancer') errors.push(...ports.flatMap(exposesNodeAgent));
   if ((type === 'LoadBalancer' || type === 'NodePort') && isHeadless(spec)) {
     const detail = `may not be set to 'None' for ${type} services`;
     errors.push(invalid('spec.clusterIPs[0]', noAddress, detail));
   }
   return type === 'ExternalName' ? [...errors, ...validateExternalName(spec)] : errors;
 }
+
+/** Upstream's guard against clouds whose firewalls open more than was asked for. */
+function exposesNodeAgent({ port }: ServicePort, index: number): FieldError[] {
+  if (port !== nodeAgentPort) return [];
+  const detail = `may not expose port ${port} externally since it is used by kubelet`;
+  return [invalid(`spec.ports[${index}]`, port, detail)];
+}
+
+const nodeAgentPort = 10250;
 
 function validateExternalName(spec: ServiceSpec): FieldError[] {
   const errors: FieldError[] = [];

@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net';
 import type { Dialect } from '../../../dialect.ts';
-import { formatIpAddress, parseIpAddress } from '../../../meta/ip-address.ts';
-import { isHeadless, noAddress, type Service } from './spec.ts';
+import { formatIpAddress, parseIpAddress, parseIpBlock } from '../../../meta/ip-address.ts';
+import { noAddress, type Service } from './spec.ts';
 
 /** What is accepted but worth a word to the writer. */
 export function serviceWarnings({ spec, metadata }: Service, dialect: Dialect): readonly string[] {
@@ -15,33 +15,64 @@ export function serviceWarnings({ spec, metadata }: Service, dialect: Dialect): 
       : []),
     ...ips.flatMap((ip, index) => addressWarnings(`spec.clusterIPs[${index}]`, ip)),
     ...external.flatMap((ip, index) => addressWarnings(`spec.externalIPs[${index}]`, ip)),
+    ...((spec.loadBalancerIP ?? '') === ''
+      ? []
+      : addressWarnings('spec.loadBalancerIP', spec.loadBalancerIP ?? '')),
+    ...(spec.loadBalancerSourceRanges ?? []).flatMap((range, index) =>
+      rangeWarnings(`spec.loadBalancerSourceRanges[${index}]`, range),
+    ),
     ...(spec.type === 'ExternalName' && external.length > 0
       ? ['spec.externalIPs is ignored when spec.type is "ExternalName"']
       : []),
-    ...(isHeadless(spec) ? headlessWarnings(spec) : []),
+    ...(spec.type !== 'ExternalName' && (spec.externalName ?? '') !== ''
+      ? ['spec.externalName is ignored when spec.type is not "ExternalName"']
+      : []),
   ];
 }
 
-function headlessWarnings(spec: Service['spec']): readonly string[] {
-  const ignored = (name: string) => `spec.${name} is ignored for headless services`;
-  return [
-    ...((spec.externalIPs ?? []).length > 0 ? [ignored('externalIPs')] : []),
-    ...(spec.sessionAffinity === 'None' ? [] : [ignored('SessionAffinity')]),
-  ];
+const lasts = 'was accepted, but will be invalid in a future Kubernetes release';
+const applyLoops = 'which may cause controller apply-loops';
+
+/** Ranges of addresses that are read today, but not alike by everybody. */
+function rangeWarnings(field: string, text: string): readonly string[] {
+  const range = parseIpBlock(text.trim());
+  if (range === undefined) return [];
+  const [address = '', bits = ''] = text.split('/');
+  const why = strictProblem(address) ?? bitsProblem(bits);
+  if (why !== undefined) {
+    const told = `netip.ParsePrefix(${JSON.stringify(text)}): ${why}`;
+    return [`${field}: IP prefix ${lasts}: ${told}`];
+  }
+  const canonical = `${formatIpAddress(parseIpAddress(address) ?? range.base)}/${bits}`;
+  if (!address.includes(':') || canonical === text) return [];
+  const how = `is not in RFC 5952 canonical format (${JSON.stringify(canonical)})`;
+  return [`${field}: IPv6 prefix ${JSON.stringify(text)} ${how}, ${applyLoops}`];
+}
+
+const bitsProblem = (bits: string) =>
+  /^0\d|\s/.test(bits) ? `bad bits after slash: ${JSON.stringify(bits)}` : undefined;
+
+/** What strict readers say of an address that lenient ones take. */
+function strictProblem(address: string): string | undefined {
+  const space = address.search(/\s/);
+  if (space >= 0) {
+    const rest = JSON.stringify(address.slice(space));
+    return `ParseAddr(${JSON.stringify(address)}): unexpected character (at ${rest})`;
+  }
+  if (address.includes(':') || isIPv4(address)) return undefined;
+  return `ParseAddr(${JSON.stringify(address)}): IPv4 field has octet with leading zero`;
 }
 
 /** Addresses that are read today, but not alike by everybody. */
 export function addressWarnings(field: string, text: string): readonly string[] {
   const address = parseIpAddress(text);
   if (address === undefined) return [];
-  if (!text.includes(':')) {
-    if (isIPv4(text)) return [];
-    const why = `ParseAddr(${JSON.stringify(text)}): IPv4 field has octet with leading zero`;
-    return [`${field}: IP address was accepted, but will be invalid in a future release: ${why}`];
-  }
+  const why = strictProblem(text);
+  if (why !== undefined) return [`${field}: IP address ${lasts}: ${why}`];
+  if (!text.includes(':')) return [];
   const canonical = formatIpAddress(address);
   if (address.family === 4 || canonical === text) return [];
   const how = `is not in RFC 5952 canonical format (${JSON.stringify(canonical)})`;
   const text6 = JSON.stringify(text);
-  return [`${field}: IPv6 address ${text6} ${how}, which may cause controller apply-loops`];
+  return [`${field}: IPv6 address ${text6} ${how}, ${applyLoops}`];
 }

@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import type { AuditGate } from '../audit/gate.ts';
+import type { AuditTrail } from '../audit/trail.ts';
+import type { Timer } from '../base/clock.ts';
+import type { Bounded } from '../base/deadlines.ts';
+import type { Exchange, WholeResponse } from '../base/exchange.ts';
+import { addFlowHeaders, type FlowClass, Overloaded } from '../flowcontrol/contract.ts';
+import { isLongRunning } from '../meta/long-running.ts';
+import { StatusError, timedOut } from '../meta/status.ts';
+import type { UserInfo } from '../meta/types.ts';
+import { requestTimeMs } from '../request/query.ts';
+import type { RequestInfo } from '../request/request-info.ts';
+import type { EndpointContext, RequestDeadline } from './call.ts';
+import { answerFailure, sendStatus } from './failure.ts';
+import { logRequest, requestLogLevel } from './request-log.ts';
+import type { Afterlife } from './request-metrics.ts';
+
+/** The longest that a write may take, whatever time its request has: upstream's figure. */
+const writeTimeMaxMs = 34_000;
+/** What is cut off at the deadline comes back a moment before it, timers being as they are. */
+const earlyMs = 2;
+/** How long what goes on behind a timeout is waited for, before it counts as stuck. */
+const patienceMs = 300_000;
+
+/**
+ * One request from its first gate to its end: what is learnt of it on the way, and the time it has.
+ * When that is up the client is told so at once, and what still goes on finds that nobody waits for
+ * it: calls of others are given up, and nothing is stored any more.
+ */
+export class Flight implements Bounded, RequestDeadline {
+  readonly exchange: Exchange;
+  readonly context: EndpointContext;
+  readonly auditId: string;
+  readonly baseHeaders: Record<string, string>;
+  /** Texts for `Warning` headers, of failures too. */
+  readonly warnings: string[] = [];
+  user: UserInfo | undefined;
+  audit: AuditTrail | undefined;
+  place = -1;
+  dueMs = Number.POSITIVE_INFINITY;
+  readonly #gate: AuditGate | undefined;
+  readonly #startMs: number;
+  #info: RequestInfo | undefined;
+  #flow: FlowClass | undefined;
+  #kind: 'request' | 'write' = 'request';
+  /** Resolves when it has been answered because its time was up; undefined while it is not. */
+  #late: Promise<void> | undefined;
+  #isRecorded = false;
+  /** The record that has had its end. */
+  #recorded: AuditTrail | undefined;
+  #afterlife: Afterlife = 'ok';
+  #patience: Timer | undefined;
+
+  constructor(options: {
+    readonly exchange: Exchange;
+    readonly context: EndpointContext;
+    /** Undefined where nothing is recorded. */
+    readonly audit: AuditGate | undefined;
+  }) {
+    const { exchange, context } = options;
+    this.exchange = exchange;
+    this.context = context;
+    this.#gate = options.audit;
+    this.#startMs = context.clock.monotonic();
+    this.auditId = auditIdOf(exchange);
+    this.baseHeaders = { 'audit-id': this.auditId, 'cache-control': 'no-cache, private' };
+  }
+
+  /** Sets the time that an ordinary request has. Throws 400 where its client gives a malformed one. */
+  begin(info: RequestInfo): void {
+    this.#info = info;
+    if (isLongRunning(info)) return;
+    const { limits, deadlines } = this.context;
+    this.dueMs = this.#startMs + requestTimeMs(info.query, limits.requestTimeoutMs);
+    deadlines.add(this);
+  }
+
+  /** Throws where the request has been answered for want of time: what follows would be for nobody. */
+  goOn(): void {
+    if (this.#late !== undefined) throw timedOut(this.#kind);
+  }
+
+  enter(flow: FlowClass | undefined): void {
+    this.#flow = flow;
+    if (flow !== undefined) addFlowHeaders(this.baseHeaders, flow);
+  }
+
+  beginWrite(): void {
+    this.#kind = 'write';
+    this.dueMs = Math.min(this.dueMs, this.context.clock.monotonic() + writeTimeMaxMs);
+  }
+
+  /** Answers what went wrong, as one Status; what came of its time being up tells that. */
+  async failed(error: unknown): Promise<void> {
+    if (this.place >= 0 && this.context.clock.monotonic() >= this.dueMs - earlyMs) {
+      this.context.deadlines.remove(this);
+      this.expire();
+    }
+    if (this.#late !== undefined) {
+      this.#afterlife = error instanceof StatusError ? 'error' : 'panic';
+      return;
+    }
+    if (error instanceof Overloaded && error.flowClass !== undefined) this.enter(error.flowClass);
+    const { context, exchange, baseHeaders, audit, warnings } = this;
+    const failed = { context, exchange, baseHeaders, error, audit, warnings };
+    const told = await answerFailure(failed);
+    if (this.user === undefined) await this.#refused(told);
+  }
+
+  /** The request has been dealt with. Returns what there is to wait for, if anything. */
+  end(): Promise<void> | undefined {
+    this.context.deadlines.remove(this);
+    if (this.#late === undefined) return this.#conclude();
+    this.#patience?.stop();
+    if (this.#patience !== undefined) this.#tellAfterlife(this.#afterlife);
+    return this.#late.then(() => this.#concludeLate());
+  }
+
+  /** Answers for want of time, unless an answer has begun: that has bounds of its own. */
+  expire(): void {
+    const respond = this.exchange.supersede();
+    if (respond === undefined) return;
+    this.#patience = this.context.clock.after(patienceMs, () => {
+      this.#patience = undefined;
+      this.#tellAfterlife('pending');
+    });
+    this.#late = this.#answerLate(respond).catch((error: unknown) => {
+      const { auditId } = this;
+      this.context.logger.error('a timeout could not be told', { auditId, error: String(error) });
+    });
+  }
+
+  async #answerLate(respond: (response: WholeResponse) => void): Promise<void> {
+    const { context, exchange, baseHeaders, audit, warnings } = this;
+    const error = timedOut(this.#kind);
+    await sendStatus({ context, exchange, baseHeaders, error, audit, warnings, respond });
+    if (this.#info !== undefined) context.metrics.terminated(exchange, this.#info);
+    if (this.user === undefined) await this.#refused(error);
+    await this.#conclude();
+  }
+
+  async #refused(error: StatusError): Promise<void> {
+    const { exchange, auditId } = this;
+    const info = this.#info;
+    if (info === undefined) return;
+    await this.#gate?.refused({ exchange, info, auditId, error });
+  }
+
+  /** A record that was begun when the request had been answered already has its end, too. */
+  #concludeLate(): Promise<void> | undefined {
+    const { audit, exchange } = this;
+    return audit === this.#recorded ? undefined : audit?.over(exchange.answeredStatus);
+  }
+
+  /** Tells what has become of the request: once, when it is answered. */
+  #conclude(): Promise<void> | undefined {
+    if (this.#isRecorded) return undefined;
+    this.#isRecorded = true;
+    const { audit } = this;
+    this.#recorded = audit;
+    if (audit !== undefined) {
+      return audit.over(this.exchange.answeredStatus).then(() => this.#measure());
+    }
+    this.#measure();
+    return undefined;
+  }
+
+  #measure(): void {
+    const { context, exchange, user, auditId } = this;
+    const info = this.#info;
+    const startMs = this.#startMs;
+    const { logger, clock, metrics } = context;
+    if (info !== undefined) metrics.finished({ exchange, info, startMs, endMs: clock.monotonic() });
+    if (logger.verbosity < requestLogLevel) return;
+    logRequest({ context, exchange, user, flow: this.#flow, auditId, startMs });
+  }
+
+  #tellAfterlife(came: Afterlife): void {
+    const { context, auditId } = this;
+    context.metrics.afterTimeout(this.#kind, came);
+    context.logger.warn('a request went on behind its timeout', { auditId, came });
+  }
+}
+
+/** A client may name its request; anything but a short plain name is replaced (OPS-4). */
+function auditIdOf(exchange: Exchange): string {
+  const given = exchange.header('audit-id');
+  return given !== undefined && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
+}

@@ -1,0 +1,64 @@
+import { isObject, type JsonObject, type JsonValue, member, setMember } from '../base/json.ts';
+import { resolved, type Schema } from '../engines/schema/schema.ts';
+import type { PatchType } from './patch-types.ts';
+
+/**
+ * A patched document in the order in which upstream would show it: what the patch went into is sorted
+ * by name, and so are maps; the rest of a built-in kind is in the order of its declaration.
+ */
+export function inPatchedOrder(
+  document: JsonValue,
+  { schema, type, patch }: { schema: Schema | undefined; type: PatchType; patch: JsonValue },
+): JsonValue {
+  return ordered(document, schema, type === 'json' ? touchedBy(patch) : patch);
+}
+
+function ordered(
+  value: JsonValue,
+  schema: Schema | undefined,
+  touched: JsonValue | undefined,
+): JsonValue {
+  const at = schema === undefined ? undefined : resolved(schema);
+  const inside = (name: string) => (isObject(touched) ? member(touched, name) : undefined);
+  if (Array.isArray(value)) {
+    return value.map((item, index) => ordered(item, at?.items, inside(String(index))));
+  }
+  if (!isObject(value)) return value;
+  const result: JsonObject = {};
+  const declared = isObject(touched) ? undefined : at?.properties;
+  for (const name of namesOf(value, declared)) {
+    const child = at?.properties?.get(name)?.schema ?? at?.additionalProperties;
+    setMember(result, name, ordered(member(value, name) ?? null, child, inside(name)));
+  }
+  return result;
+}
+
+function namesOf(value: JsonObject, declared: Schema['properties']): readonly string[] {
+  const names = Object.keys(value).filter((name) => value[name] !== undefined);
+  if (declared === undefined) return names.sort();
+  const known = [...declared.keys()].filter((name) => names.includes(name));
+  return [...known, ...names.filter((name) => !declared.has(name)).sort()];
+}
+
+/** The objects and lists that operations go through, as a tree of their steps. */
+function touchedBy(operations: JsonValue): JsonObject {
+  const root: JsonObject = {};
+  for (const operation of Array.isArray(operations) ? operations : []) {
+    if (!isObject(operation)) continue;
+    for (const pointer of [member(operation, 'path'), member(operation, 'from')]) {
+      if (typeof pointer === 'string') touch(root, pointer);
+    }
+  }
+  return root;
+}
+
+function touch(root: JsonObject, pointer: string): void {
+  let at = root;
+  for (const step of pointer.split('/').slice(1, -1)) {
+    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+    const known = member(at, name);
+    const next: JsonObject = isObject(known) ? known : {};
+    setMember(at, name, next);
+    at = next;
+  }
+}

@@ -1,0 +1,246 @@
+import type { MaybePromise } from '../../base/maybe-promise.ts';
+import type { ObjectConverter, ResourceDef, VersionDef } from '../../catalogue/resource-def.ts';
+import { DecodeError } from '../../engines/schema/depth.ts';
+import { EmbeddedError } from '../../engines/schema/embedded.ts';
+import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
+import type { Entry, ResourceCache } from '../../watchcache/contract.ts';
+import { makeEntry } from '../../watchcache/entry.ts';
+import type { Target, WriteContext } from '../contract.ts';
+import {
+  decodeEntry,
+  encodeStored,
+  indexOf,
+  isMixed,
+  objectIn,
+  versionNamed,
+} from '../object-codec.ts';
+import { ConversionFailure } from './failure.ts';
+
+/**
+ * Objects of kinds whose versions somebody outside converts (CRD-4): each is held in the version it
+ * was stored in, and shown in others by entries made of it. Kinds without a converter pass through
+ * here as they are, at once.
+ */
+
+const views = new WeakMap<ResourceDef, Map<string, ResourceDef>>();
+
+/**
+ * The kind as if the version were its stored one: what converted entries are shown by. The kind
+ * itself where nobody has to convert.
+ */
+export function viewOf(def: ResourceDef, version: VersionDef): ResourceDef {
+  const { form } = version;
+  if (def.custom?.converter === undefined || form === undefined || form === def.storage) return def;
+  return viewAt(def, version);
+}
+
+function viewAt(def: ResourceDef, version: VersionDef): ResourceDef {
+  const { storage, custom } = def;
+  if (custom === undefined) return def;
+  let byVersion = views.get(def);
+  if (byVersion === undefined) {
+    byVersion = new Map();
+    views.set(def, byVersion);
+  }
+  const known = byVersion.get(version.version);
+  if (known !== undefined) return known;
+  const form = version.form ?? storage;
+  const view: ResourceDef = { ...def, storage: form, custom: { ...custom, viewOf: def } };
+  byVersion.set(version.version, view);
+  return view;
+}
+
+/**
+ * The kind whose cache watches of a version are served from: all of its entries are in that version.
+ * To be asked once the kind's own cache is loaded.
+ */
+export function watchedKind(def: ResourceDef, version: VersionDef): ResourceDef {
+  const view = viewOf(def, version);
+  return view === def && isMixed(def) ? viewAt(def, version) : view;
+}
+
+/** The version that an entry's JSON has. */
+export function apiVersionOfEntry(def: ResourceDef, entry: Entry): string {
+  return entry.index.apiVersion ?? def.storage.apiVersion;
+}
+
+const servedVersion = (def: ResourceDef, { version }: VersionDef) =>
+  apiVersionOf({ group: def.group, version });
+
+/**
+ * Waits until a cache is loaded, and with it is known in which versions objects are stored. Rejects
+ * where the store does not serve.
+ */
+export async function whenLoaded(cache: ResourceCache): Promise<void> {
+  await cache.get('', '0');
+}
+
+/** Whether all entries of a loaded cache are in the version already. */
+export function isShownAsStored(def: ResourceDef, version: VersionDef): boolean {
+  return viewOf(def, version) === def && !isMixed(def);
+}
+
+/** Whether somebody outside must make of an entry what a version shows. */
+export function needsConversion(def: ResourceDef, version: VersionDef, entry: Entry): boolean {
+  if (def.custom?.converter === undefined) return false;
+  return apiVersionOfEntry(def, entry) !== servedVersion(def, version);
+}
+
+/** Whether somebody outside must make of an object what is stored. */
+export function needsConverter(def: ResourceDef, object: ApiObject): boolean {
+  return def.custom?.converter !== undefined && object.apiVersion !== def.storage.apiVersion;
+}
+
+/**
+ * What a write is about. The server itself works on an object in the version it is stored in, so that
+ * its housekeeping, which is about metadata, needs nobody outside.
+ */
+export function targetOn(
+  entry: Entry,
+  { target, context }: { readonly target: Target; readonly context: WriteContext },
+): Target {
+  const { def, version } = target;
+  if (context.origin !== 'server' || !needsConversion(def, version, entry)) return target;
+  const own = versionNamed(def, apiVersionOfEntry(def, entry));
+  return own === undefined ? target : { ...target, version: own };
+}
+
+/** What entries became in other versions, while these are held by anybody. */
+const converted = new WeakMap<Entry, Map<string, MaybePromise<Entry>>>();
+
+function knownForms(entry: Entry): Map<string, MaybePromise<Entry>> {
+  let forms = converted.get(entry);
+  if (forms === undefined) {
+    forms = new Map();
+    converted.set(entry, forms);
+  }
+  return forms;
+}
+
+/** An entry in a served version: itself where it is that. Rejects with a StatusError. */
+export function entryIn(def: ResourceDef, version: VersionDef, entry: Entry): MaybePromise<Entry> {
+  if (!needsConversion(def, version, entry)) return entry;
+  const known = converted.get(entry)?.get(servedVersion(def, version));
+  if (known !== undefined) return known;
+  const made = entriesIn(def, version, [entry]);
+  return made instanceof Promise ? made.then(([one]) => one as Entry) : (made[0] as Entry);
+}
+
+/**
+ * Entries in a served version, those not yet known made by as few reviews as possible; at once where
+ * all are known. Rejects with a StatusError when one of them cannot be had.
+ */
+export function entriesIn(
+  def: ResourceDef,
+  version: VersionDef,
+  entries: readonly Entry[],
+): MaybePromise<readonly Entry[]> {
+  const converter = def.custom?.converter;
+  if (converter === undefined) return entries;
+  const wanted = servedVersion(def, version);
+  const formOf = (entry: Entry) =>
+    apiVersionOfEntry(def, entry) === wanted ? entry : converted.get(entry)?.get(wanted);
+  const missing = entries.filter((entry) => formOf(entry) === undefined);
+  if (missing.length > 0) convertMissing({ def, version, converter, wanted }, missing);
+  const forms = entries.map((entry) => formOf(entry) as MaybePromise<Entry>);
+  return forms.some((form) => form instanceof Promise)
+    ? Promise.all(forms)
+    : (forms as readonly Entry[]);
+}
+
+interface Converting {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+  readonly converter: ObjectConverter;
+  readonly wanted: string;
+}
+
+/** Begins to convert entries, for whoever asks for them meanwhile; a failure is not kept. */
+function convertMissing(converting: Converting, entries: readonly Entry[]): void {
+  const { wanted } = converting;
+  const all = convertEntries(converting, entries);
+  for (const [index, entry] of entries.entries()) {
+    const forms = knownForms(entry);
+    const one = all.then(
+      (made) => {
+        const form = made[index] as Entry;
+        forms.set(wanted, form);
+        return form;
+      },
+      (error: unknown) => {
+        forms.delete(wanted);
+        throw error;
+      },
+    );
+    // Somebody may not wait for each of them.
+    one.catch(() => {});
+    forms.set(wanted, one);
+  }
+}
+
+async function convertEntries(
+  { def, version, converter, wanted }: Converting,
+  entries: readonly Entry[],
+): Promise<readonly Entry[]> {
+  const objects = await converter.convert(entries.map(storedObject), wanted);
+  return objects.map((object, at) => {
+    prune(version, object);
+    const entry = entries[at] as Entry;
+    const { key, revision, createRevision } = entry;
+    const index = { ...indexOf(version.form ?? def.storage, object), apiVersion: wanted };
+    const stored = encodeStored(object);
+    // A dry run's has no version.
+    if (revision === 0) return { ...entry, json: stored, index, memo: undefined };
+    return makeEntry({ key, stored, revision, createRevision, index });
+  });
+}
+
+/** Gives what a webhook made the form its schema has. Throws ConversionFailure where it has none. */
+function prune(version: VersionDef | undefined, object: ApiObject): void {
+  try {
+    version?.prune?.(object);
+  } catch (error) {
+    const isMisfit = error instanceof EmbeddedError || error instanceof DecodeError;
+    throw isMisfit ? new ConversionFailure(error.message, error) : error;
+  }
+}
+
+/** As it is stored: its version is not in it. */
+function storedObject(entry: Entry): ApiObject {
+  const object = decodeEntry(entry);
+  delete object.metadata.resourceVersion;
+  return object;
+}
+
+/** A fresh decoded object of an entry in a served version. Throws or rejects with a StatusError. */
+export function shownObject(
+  { def, version }: { readonly def: ResourceDef; readonly version: VersionDef },
+  entry: Entry,
+): MaybePromise<ApiObject> {
+  if (def.custom?.converter === undefined) return objectIn(def, version, entry);
+  const found = entryIn(def, version, entry);
+  return found instanceof Promise ? found.then(decodeEntry) : decodeEntry(found);
+}
+
+/** An object as it is to be stored: in another version, and without its own of the store's versions. */
+export function objectToStore(def: ResourceDef, object: ApiObject): Promise<ApiObject> {
+  const { resourceVersion: _, ...metadata } = object.metadata;
+  return objectAs(def, def.storage.apiVersion, { ...object, metadata });
+}
+
+/**
+ * An object in another version: a new one, and pruned by that version's schema. The object itself
+ * where it has the version. Rejects with a StatusError.
+ */
+export async function objectAs(
+  def: ResourceDef,
+  apiVersion: string,
+  object: ApiObject,
+): Promise<ApiObject> {
+  const converter = def.custom?.converter;
+  if (converter === undefined || object.apiVersion === apiVersion) return object;
+  const [made] = await converter.convert([object], apiVersion);
+  const result = made as ApiObject;
+  prune(versionNamed(def, apiVersion), result);
+  return result;
+}

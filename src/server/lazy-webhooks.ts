@@ -1,0 +1,29 @@
+import type { ObjectReader } from '../admission/tools.ts';
+import type { WebhookPort } from '../admission/webhooks/port.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Dialect } from '../dialect.ts';
+import type { WebhookCredentials } from './admission-webhooks.ts';
+
+/** What calls webhooks, loaded with the first call. */
+export function lazyWebhooks(parts: {
+  readonly clock: Clock;
+  readonly dialect: Dialect;
+  readonly objects: ObjectReader;
+  readonly credentials?: WebhookCredentials | undefined;
+}): WebhookPort {
+  const load = async (): Promise<WebhookPort> => {
+    const [{ createAdmissionWebhooks }, { createServiceResolver }] = await Promise.all([
+      import('./admission-webhooks.ts'),
+      import('./service-address.ts'),
+    ]);
+    const resolve = createServiceResolver(parts);
+    return createAdmissionWebhooks({ ...parts, resolve });
+  };
+  let loading: Promise<WebhookPort> | undefined;
+  return {
+    async post(request) {
+      loading ??= load();
+      return (await loading).post(request);
+    },
+  };
+}

@@ -1,0 +1,134 @@
+import { expect, test } from 'vitest';
+import type { Store, StoreError, StoreEvent } from './contract.ts';
+import { type ConvertRecords, convertedStore } from './converted-store.ts';
+import { createMemoryStore } from './memory/memory-store.ts';
+
+const put = async (store: Store, key: string, value: string, expect = 0) => {
+  const result = await store.put({ key, value: Buffer.from(value), expect, hint: 'own' });
+  if (!result.ok) throw new Error(`${key} is there`);
+  return result.revision;
+};
+
+const upper: ConvertRecords = (records) =>
+  records.map(({ value }) => Buffer.from(value.toString().toUpperCase()));
+
+/** A converter that waits until it is let go on, batch by batch. */
+function held() {
+  const waiting: (() => void)[] = [];
+  const batches: string[][] = [];
+  const convert: ConvertRecords = (records) => {
+    batches.push(records.map(({ value }) => value.toString()));
+    return new Promise((resolve) => {
+      waiting.push(() => resolve(upper(records) as readonly Buffer[]));
+    });
+  };
+  const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+  return {
+    convert,
+    batches,
+    async release() {
+      waiting.shift()?.();
+      await turn();
+    },
+  };
+}
+
+async function watched(store: Store, after = 0) {
+  const events: StoreEvent[] = [];
+  const ended: StoreError[] = [];
+  const watch = await store.watch({
+    prefix: '/a/',
+    after,
+    onEvents: (some) => events.push(...some),
+    onEnd: (reason) => ended.push(reason),
+  });
+  const shown = () =>
+    events.map((event) => (event.type === 'put' ? event.value.toString() : `-${event.key}`));
+  return { watch, events, ended, shown };
+}
+
+test('reads and events are converted, and hints of the form before are dropped', async () => {
+  const memory = createMemoryStore();
+  const store = convertedStore(memory, upper);
+  const first = await put(memory, '/a/x', 'one');
+  const { events, shown, watch } = await watched(store);
+  const last = await put(memory, '/a/y', 'two');
+  await watch.reached(last);
+  expect(shown()).toEqual(['ONE', 'TWO']);
+  expect(events.some((event) => 'hint' in event && event.hint !== undefined)).toBe(false);
+  expect(watch.progress).toBe(last);
+  const { records } = await store.range({ prefix: '/a/' });
+  expect(records.map(({ key, value, modRevision }) => `${key}=${value}@${modRevision}`)).toEqual([
+    `/a/x=ONE@${first}`,
+    `/a/y=TWO@${last}`,
+  ]);
+  expect((await store.get('/a/x'))?.value.toString()).toBe('ONE');
+  await expect(store.put({ key: '/a/z', value: Buffer.from(''), expect: 0 })).rejects.toThrow();
+  await memory.close();
+});
+
+test('events wait for their turn, and progress waits with them', async () => {
+  const memory = createMemoryStore();
+  const slow = held();
+  const { watch, shown } = await watched(convertedStore(memory, slow.convert));
+  const first = await put(memory, '/a/1', 'a');
+  await put(memory, '/a/2', 'b');
+  const removed = await memory.delete({ key: '/a/1', expect: first });
+  const last = removed.ok ? removed.revision : 0;
+  expect(slow.batches).toEqual([['a']]);
+  expect(watch.progress).toBeLessThan(first);
+  let reached = false;
+  const done = Promise.resolve(watch.reached(last)).then(() => {
+    reached = true;
+  });
+  await slow.release();
+  expect(shown()).toEqual(['A']);
+  expect(watch.progress).toBe(first);
+  expect(slow.batches[1]).toEqual(['b']);
+  expect(reached).toBe(false);
+  await slow.release();
+  await done;
+  expect(shown()).toEqual(['A', 'B', '-/a/1']);
+  expect(watch.progress).toBe(last);
+  await memory.close();
+});
+
+test('what cannot be converted fails the read, and ends the watch behind what could be', async () => {
+  const memory = createMemoryStore();
+  const convert: ConvertRecords = async (records) => {
+    if (records.some(({ value }) => value.toString() === 'bad')) throw new Error('cannot');
+    return upper(records);
+  };
+  const store = convertedStore(memory, convert);
+  const { ended, shown, watch } = await watched(store);
+  const good = await put(memory, '/a/1', 'good');
+  await watch.reached(good);
+  const bad = await put(memory, '/a/2', 'bad');
+  await Promise.resolve(watch.reached(bad)).catch(() => {});
+  expect(shown()).toEqual(['GOOD']);
+  expect(ended.map(({ message, cause }) => [message, cause])).toEqual([
+    ['cannot', new Error('cannot')],
+  ]);
+  await put(memory, '/a/3', 'later');
+  expect(shown()).toEqual(['GOOD']);
+  await expect(store.range({ prefix: '/a/' })).rejects.toMatchObject({ code: 'unavailable' });
+  await memory.close();
+});
+
+test('a watch that is closed hears nothing more, and the end of the store comes last', async () => {
+  const memory = createMemoryStore();
+  const slow = held();
+  const store = convertedStore(memory, slow.convert);
+  const closed = await watched(store);
+  const open = await watched(store);
+  await put(memory, '/a/1', 'a');
+  closed.watch.close();
+  await memory.close();
+  expect(open.ended).toEqual([]);
+  await slow.release();
+  await slow.release();
+  expect(closed.shown()).toEqual([]);
+  expect(closed.ended).toEqual([]);
+  expect(open.shown()).toEqual(['A']);
+  expect(open.ended.map(({ code }) => code)).toEqual(['closed']);
+});

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Loose, startTestServer, type TestServer } from './harness.ts';
+
+/** What OpenAPI documents tell of single types and paths (API-12). */
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ dialect: 'kubernetes' });
+});
+afterAll(() => server.stop());
+
+const core = 'io.k8s.api.core.v1.';
+const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.';
+
+async function part(name: string): Promise<Loose> {
+  const answer = await server.get(`/openapi/v3/${name}`);
+  expect(answer.status, name).toBe(200);
+  return answer.body;
+}
+
+test('API-12: what is passed through takes its own options, and a proxy all methods', async () => {
+  const { paths } = await part('api/v1');
+  const pod = '/api/v1/namespaces/{namespace}/pods/{name}';
+  const namesOf = (list: Loose[] = []) => list.map(({ name }) => name);
+  const shared = ['name', 'namespace'];
+  for (const [rest, own, ofPath] of [
+    ['attach', ['container', 'stderr', 'stdin', 'stdout', 'tty'], shared],
+    ['portforward', ['ports'], shared],
+    ['proxy', ['path'], shared],
+    ['proxy/{path}', ['path'], [...shared, 'path']],
+  ] as const) {
+    const item = paths[`${pod}/${rest}`];
+    expect(namesOf(item.get.parameters), rest).toEqual(own);
+    expect(namesOf(item.parameters), rest).toEqual(ofPath);
+  }
+  const log = paths[`${pod}/log`];
+  expect(namesOf(log.get.parameters)).toContain('tailLines');
+  expect(namesOf(log.parameters)).toContain('pretty');
+  const proxy = paths['/api/v1/nodes/{name}/proxy/{path}'];
+  const every = ['delete', 'get', 'head', 'options', 'patch', 'post', 'put'];
+  expect(Object.keys(proxy).sort()).toEqual([...every, 'parameters'].sort());
+  expect(proxy.head.operationId).toBe('connectCoreV1HeadNodeProxyWithPath');
+});
+
+test('API-12: a Namespace’s deletion is told as a Status, unions and enums as upstream’s', async () => {
+  const { paths, components } = await part('api/v1');
+  const removal = paths['/api/v1/namespaces/{name}'].delete.responses['200'];
+  const { $ref } = removal.content['application/json'].schema;
+  expect($ref).toBe(`#/components/schemas/${meta}Status`);
+  expect(components.schemas[`${core}SeccompProfile`]['x-kubernetes-unions']).toEqual([
+    {
+      discriminator: 'type',
+      'fields-to-discriminateBy': { localhostProfile: 'LocalhostProfile' },
+    },
+  ]);
+  const options = components.schemas[`${meta}DeleteOptions`]['x-kubernetes-group-version-kind'];
+  expect(options).toHaveLength(61);
+  const kind = 'DeleteOptions';
+  expect(options).toContainEqual({ group: 'storage.k8s.io', version: 'v1alpha1', kind });
+  const slices = (await part('apis/discovery.k8s.io/v1')).components.schemas;
+  const slice = slices['io.k8s.api.discovery.v1.EndpointSlice'];
+  expect(slice.properties.addressType.enum).toEqual(['FQDN', 'IPv4', 'IPv6']);
+  const rules = (await part('apis/admissionregistration.k8s.io/v1')).components.schemas;
+  const rule = rules['io.k8s.api.admissionregistration.v1.RuleWithOperations'];
+  expect(rule.properties.scope).not.toHaveProperty('enum');
+});
+
+test('API-12: definitions of custom kinds and of other servers have what upstream says', async () => {
+  const packageName = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.';
+  const { schemas } = (await part('apis/apiextensions.k8s.io/v1')).components;
+  expect(schemas[`${packageName}CustomResourceDefinition`].required).toEqual(['spec']);
+  expect(schemas[`${packageName}CustomResourceDefinitionStatus`]).not.toHaveProperty('required');
+  expect(schemas[`${packageName}ValidationRule`]).toMatchObject({
+    required: ['rule'],
+    properties: { reason: { enum: expect.arrayContaining(['FieldValueInvalid']) } },
+  });
+  expect(schemas[`${packageName}CustomResourceDefinitionList`].properties).toMatchObject({
+    items: { items: { default: {} } },
+    metadata: { default: {} },
+  });
+  const services = (await part('apis/apiregistration.k8s.io/v1')).components.schemas;
+  expect(Object.keys(services)).toContain(
+    'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService',
+  );
+});
