@@ -106,6 +106,17 @@ describe('discovery documents', () => {
     }
   });
 
+  test('API-11: /version is JSON alone, laid out whoever asks', async () => {
+    for (const path of ['/version', '/version/']) {
+      const { text, headers } = await server.get(path, { headers: { 'user-agent': 'client' } });
+      expect(text, path).toBe(JSON.stringify(JSON.parse(text), null, 2));
+      expect(headers['content-type']).toBe('application/json');
+    }
+    const { status, text } = await server.get('/version', { accept: 'application/yaml' });
+    expect(status).toBe(406);
+    expect(text).toContain('reason: NotAcceptable');
+  });
+
   test('API-11: what is not served is 404, other methods are 405', async () => {
     for (const path of ['/api/v2', '/apis/none', '/apis/apps/v9', '/api/v1/none', '/none']) {
       const { status, body } = await server.get(path);

@@ -13,7 +13,7 @@ import {
 } from '../views/discovery.ts';
 import { backupEndpoint, backupPath } from './backup.ts';
 import type { Admitted } from './call.ts';
-import type { ServedEncoding } from './encodings.ts';
+import { jsonEncoding, type ServedEncoding } from './encodings.ts';
 import { type AggregatedForm, aggregatedFormOf, negotiateOutput } from './negotiate.ts';
 import { openApiEndpoint } from './openapi.ts';
 import { answerHeaders, sendValue } from './respond.ts';
@@ -35,6 +35,7 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
   if (await openApiEndpoint(admitted)) return;
   if (info.path === backupPath) return backupEndpoint(admitted);
   if (info.path === '/') return sendIndex(admitted);
+  if (/^\/version\/?$/.test(info.path)) return sendVersion(admitted);
   const value = documentAt(admitted);
   if (value === undefined) throw noSuchPath();
   if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
@@ -53,12 +54,27 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
 }
 
 /** What there is, at `/`: the groups and versions, and the paths that are none of them (API-11). */
-function sendIndex({ context, exchange, info, baseHeaders }: Admitted): void {
-  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
+function sendIndex(admitted: Admitted): void {
+  const { context } = admitted;
   const named = [...context.plainPaths(), '/openapi/v2', '/openapi/v3', '/version'];
   const paths = [...named, ...groupPaths(context.catalogue.snapshot())].sort();
+  sendForPeople(admitted, { paths });
+}
+
+/** What serves here: as JSON alone, which 406 says to who takes none. */
+function sendVersion(admitted: Admitted): void {
+  const { context, exchange, info } = admitted;
+  negotiateOutput(exchange, info, jsonAlone);
+  sendForPeople(admitted, { ...context.version });
+}
+
+const jsonAlone: readonly ServedEncoding[] = [jsonEncoding];
+
+/** Answers with JSON laid out to be read, whatever the client says that it takes. */
+function sendForPeople({ exchange, info, baseHeaders }: Admitted, value: JsonObject): void {
+  if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
   const headers = { ...baseHeaders, 'content-type': 'application/json' };
-  exchange.send({ status: 200, headers, body: Buffer.from(JSON.stringify({ paths }, null, 2)) });
+  exchange.send({ status: 200, headers, body: Buffer.from(JSON.stringify(value, null, 2)) });
 }
 
 /** Answers with a discovery document in an encoding that the client takes. Throws 406. */
@@ -73,7 +89,6 @@ function documentAt(admitted: Admitted): JsonObject | undefined {
   const snapshot = context.catalogue.snapshot();
   const [root, first, second, ...rest] = info.path.split('/').filter((part) => part !== '');
   if (rest.length > 0) return undefined;
-  if (root === 'version' && first === undefined) return { ...context.version };
   if (root === 'api') {
     if (first === undefined) return coreVersions({ snapshot, address: context.address() });
     return second === undefined ? resourceList(snapshot, { group: '', version: first }) : undefined;
