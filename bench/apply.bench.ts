@@ -10,7 +10,7 @@ const kindOf = (typeName: string, apiVersion: string, kind: string): TrackedKind
   schemaFor: (version) => (version === apiVersion ? schemaOf(typeName) : undefined),
   metadataSchema: schemaOf('meta.v1.ObjectMeta'),
   convert: (object) => object,
-  lastAppliedAnnotation: 'example.com/last-applied',
+  lastApplied: { annotation: 'example.com/last-applied', manager: 'kubectl' },
 });
 
 const configMap = kindOf('core.v1.ConfigMap', 'v1', 'ConfigMap');

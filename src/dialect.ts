@@ -18,6 +18,8 @@ interface Labels {
   readonly storeCheck: string;
   /** Environment variable that hands an exec plugin its input. */
   readonly execInfo: string;
+  /** The command line whose client-side applies the server knows, by its field manager. */
+  readonly tool: 'kubectl' | 'svcctl';
   readonly productName: string;
 }
 
@@ -29,6 +31,7 @@ const tables: Readonly<Record<DialectName, Labels>> = {
     protobufMediaType: 'application/vnd.svc.protobuf',
     storeCheck: 'store',
     execInfo: 'SVC_EXEC_INFO',
+    tool: 'svcctl',
     productName: 'svc',
   },
   kubernetes: {
@@ -38,6 +41,7 @@ const tables: Readonly<Record<DialectName, Labels>> = {
     protobufMediaType: 'application/vnd.kubernetes.protobuf',
     storeCheck: 'etcd',
     execInfo: 'KUBERNETES_EXEC_INFO',
+    tool: 'kubectl',
     productName: 'kubernetes',
   },
 };

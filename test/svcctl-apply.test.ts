@@ -1,6 +1,10 @@
 import { saysAsKubectl } from './beside-kubectl.ts';
 
 const clientSide = 'apply --server-side=false';
+const byServer = (manager: string) => `apply --server-side --field-manager=${manager}`;
+const ownedBy = (manager: string) =>
+  `{.metadata.managedFields[?(@.manager=="${manager}")].fieldsV1}`;
+const one = { a: '1' };
 const map = (name: string, data: object | undefined, metadata: object = {}) => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
@@ -169,6 +173,23 @@ saysAsKubectl([
   [`${clientSide} --prune -f -`, documents(map('x', {}))],
   [`${clientSide} --prune --all -l a=b -f -`, documents(map('x', {}))],
   [`${clientSide} -f - extra`, documents(map('x', {}))],
+  // What a client-side apply owned goes to the server-side one, which removes what it leaves out.
+  [`${clientSide} -f -`, documents(map('m', { a: '1', b: '2' }))],
+  [`${byServer('kubectl')} --dry-run=server -f - -o jsonpath={.data}`, documents(map('m', one))],
+  ['get cm m -o jsonpath={.metadata.managedFields[*].operation}{.data}'],
+  [`${byServer('kubectl')} -f -`, documents(map('m', one))],
+  [`get cm m -o jsonpath=${ownedBy('kubectl')}${ownedBy('kubectl-last-applied')}`],
+  ['get cm m -o jsonpath={.metadata.managedFields[*].operation}{.data}{.metadata.annotations}'],
+  [`${byServer('kubectl')} -f -`, documents(map('m', { a: '3' }))],
+  ['get cm m -o jsonpath={.data}{.metadata.annotations}'],
+  [`${clientSide} -f -`, documents(map('n', { a: '1', b: '2' }))],
+  [`${byServer('other')} -f -`, documents(map('n', one))],
+  [`get cm n -o jsonpath=${ownedBy('other')}{.data}{.metadata.annotations}`],
+  [`${byServer('other')} -f -`, documents(map('n', one))],
+  [`${clientSide} -f -`, documents(map('k', { a: '1', b: '2' }))],
+  ['patch cm k --type=merge -p {"metadata":{"managedFields":[{}]}}'],
+  [`${byServer('kubectl')} -f -`, documents(map('k', one))],
+  ['get cm k -o jsonpath={.metadata.managedFields[*].operation}{.data}'],
   // A kind of the server's own has no keys for its lists.
   ['apply --server-side -f -', documents(definition)],
   ['wait crd/gadgets.apply.example --for=condition=Established --timeout=10s'],

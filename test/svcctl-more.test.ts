@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { dialectNames, dialectOf } from '../src/dialect.ts';
-import { freshNamespace, startTestServer, type TestServer } from './harness.ts';
+import { freshNamespace, type Loose, startTestServer, type TestServer } from './harness.ts';
 import { replaceIn, type SvcctlHome, svcctlFor } from './svcctl-run.ts';
 
 describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
@@ -29,6 +29,47 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect({ code, out }).toEqual({ code: 1, out: 'configmap/x created\n' });
     expect(err).toMatch(/^Warning: .*\nWarning: .*\nerror: 2 warnings received\n$/);
     expect((await ctl('get cm x -o name --warnings-as-errors')).code).toBe(0);
+  });
+
+  test('CLIENT-1: apply takes over what client-side applies owned', async () => {
+    const { tool } = dialectOf(dialectName);
+    const apply = (data: object) => ctl(`apply --field-manager=${tool} -f -`, map('x', data));
+    const owners = async () => {
+      const { managedFields } = (await server.get(`/api/v1/namespaces/${namespace}/configmaps/x`))
+        .body.metadata;
+      return managedFields.map(({ manager, operation }: Loose) => `${manager} ${operation}`).sort();
+    };
+    await ctl('apply --client-side -f -', map('x', { a: '1', b: '2' }));
+    expect(await owners()).toEqual(['svcctl-client-side-apply Update']);
+    // What was applied last is the applier's to change.
+    const expected = { code: 0, out: 'configmap/x serverside-applied\n', err: '' };
+    expect(await apply({ a: '3' })).toEqual(expected);
+    expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"3"}');
+    expect(await owners()).toEqual([`${tool} Apply`, `${tool}-last-applied Apply`]);
+    expect((await ctl('apply view-last-applied cm x -o json')).out).toContain('"a": "3"');
+    // And back, and once more forth.
+    await ctl('apply --client-side -f -', map('x', { a: '3', c: '4' }));
+    expect(await apply({ c: '5' })).toEqual(expected);
+    expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"c":"5"}');
+  });
+
+  test('CLIENT-1: what hinders the take-over is told, and the object applied', async () => {
+    const { tool, label } = dialectOf(dialectName);
+    await ctl('apply --client-side -f -', map('x', { a: '1', b: '2' }));
+    const { code, out, err } = await ctl(
+      `apply --field-manager=${tool} --dry-run=server -f -`,
+      map('x', { a: '1' }),
+    );
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: 'configmap/x serverside-applied (server dry run)\n',
+    });
+    const name = label('last-applied-configuration', tool);
+    expect(err).toMatch(
+      `Warning: failed to migrate ${name} for Server-Side Apply. This is non-fatal and will be ` +
+        'retried next time you apply. Error: Apply failed with 1 conflict: ',
+    );
+    expect((await ctl('get cm x -o jsonpath={.data}')).out).toBe('{"a":"1","b":"2"}');
   });
 
   test('CLIENT-1: replace writes the whole object, and only one that is there', async () => {

@@ -16,8 +16,7 @@ export const saveConfigFlag: FlagSpec = {
 /** The annotation by which a client-side apply knows what it wrote last, in the server's dialect. */
 export async function lastAppliedName(session: Session): Promise<string> {
   const dialect = await serverDialect(session);
-  const tool = dialect.name === 'kubernetes' ? 'kubectl' : 'svcctl';
-  return dialect.label('last-applied-configuration', tool);
+  return dialect.label('last-applied-configuration', dialect.tool);
 }
 
 /** An object of a file with the namespace it goes to, as it is noted and sent. */

@@ -4,6 +4,7 @@ import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/re
 import type { Dialect } from '../dialect.ts';
 import { applyPatch, recordUpdate, type TrackedKind } from '../engines/apply/field-manager.ts';
 import { type FieldFilter, setOfFields } from '../engines/apply/field-set.ts';
+import type { LastApplied } from '../engines/apply/last-applied.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { FieldManagerPort, Target } from '../registry/contract.ts';
@@ -46,7 +47,9 @@ function trackedKinds(
   asked: AskedConversions,
 ): (target: Target) => TrackedKind {
   const known = new WeakMap<VersionDef, Map<string, TrackedKind>>();
-  const lastAppliedAnnotation = dialect.label('last-applied-configuration', 'kubectl');
+  const { tool } = dialect;
+  const annotation = dialect.label('last-applied-configuration', tool);
+  const lastApplied = { annotation, manager: tool };
   return (target) => {
     const { version, subresource } = target;
     let bySubresource = known.get(version);
@@ -56,7 +59,7 @@ function trackedKinds(
     }
     let kind = bySubresource.get(subresource);
     if (kind === undefined) {
-      kind = trackedKind(target, { lastAppliedAnnotation, snapshot, asked });
+      kind = trackedKind(target, { lastApplied, snapshot, asked });
       bySubresource.set(subresource, kind);
     }
     return kind;
@@ -66,7 +69,7 @@ function trackedKinds(
 function trackedKind(
   target: Target,
   options: {
-    readonly lastAppliedAnnotation: string;
+    readonly lastApplied: LastApplied;
     readonly snapshot: () => CatalogueSnapshot;
     readonly asked: AskedConversions;
   },
@@ -86,7 +89,7 @@ function trackedKind(
       const { asked } = options;
       return asked.areNeeded(target) ? asked.of(object, apiVersion) : convert(object, { from, to });
     },
-    lastAppliedAnnotation: options.lastAppliedAnnotation,
+    lastApplied: options.lastApplied,
     ...resetFilter(def, { subresource, version: version.version }),
   };
 }

@@ -1,10 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
 import { ApiError } from '../../client/api-client.ts';
+import { migrateToServerSide } from '../apply-migration.ts';
 import { applyByAnnotation, checkNamed } from '../client-side-apply.ts';
 import type { Command } from '../command.ts';
 import { deletionFlags } from '../delete-options.ts';
 import type { FlagSpec } from '../flags.ts';
 import { CliError } from '../io.ts';
+import { placed } from '../last-applied.ts';
 import { eachManifest, type Manifest, manifestFlags } from '../manifests.ts';
 import { outputFlags, printerOf, printList, reportObject } from '../output.ts';
 import { resourceOfObject } from '../selection.ts';
@@ -110,8 +112,11 @@ async function applyOne(session: Session, manifest: Manifest): Promise<JsonObjec
 async function applyAtServer(session: Session, { object }: Manifest) {
   checkNamed(object);
   try {
-    const applied = await applyOnServer(session, { object, dryRun: false });
-    return { object: applied, done: 'serverside-applied' };
+    const again = () => applyOnServer(session, { object, dryRun: false });
+    const applied = { object: await again(), manager: managerOf(session), again };
+    const path = objectPath(session, { resource: await resourceOfObject(session, object), object });
+    const migrated = await migrateToServerSide(session, { ...applied, path });
+    return { object: migrated, done: 'serverside-applied' };
   } catch (error) {
     throw conflictReport(error) ?? error;
   }
@@ -145,7 +150,7 @@ export async function applyOnServer(
       ...(dryRun ? { dryRun: 'All' } : {}),
     },
     contentType: 'application/apply-patch+yaml',
-    body: object,
+    body: placed(session, { resource, object }),
   });
   return answer.object;
 }

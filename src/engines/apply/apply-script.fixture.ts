@@ -68,7 +68,7 @@ function kindOf(script: Script, version: string): TrackedKind {
     metadataSchema,
     schemaFor: (apiVersion) => script.schemas.get(versionOf(apiVersion)),
     convert: (from, apiVersion) => convertThing(script, from, apiVersion),
-    lastAppliedAnnotation: annotation,
+    lastApplied: { annotation, manager: 'kubectl' },
   };
 }
 

@@ -18,7 +18,7 @@ import {
   setsEqual,
   union,
 } from './field-set.ts';
-import { allowedConflicts, refreshLastApplied, upgradingManager } from './last-applied.ts';
+import { allowedConflicts, type LastApplied, refreshLastApplied } from './last-applied.ts';
 import { forgetElements } from './list-items.ts';
 import {
   capUpdates,
@@ -61,7 +61,7 @@ export interface TrackedKind {
   /** What writes through this endpoint may own, in terms of a version; undefined: everything. */
   readonly filterFor?: (apiVersion: string) => FieldFilter | undefined;
   /** Annotation client-side apply keeps its last configuration in. */
-  readonly lastAppliedAnnotation: string;
+  readonly lastApplied: LastApplied;
 }
 
 /**
@@ -283,7 +283,7 @@ export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
   const before = ownersForApply(kind, apply);
   const merged = mergeApplied(kind, { apply, before, applied, force: apply.force });
   const object = asApiObject(merged.object ?? live ?? patch);
-  if (apply.manager === upgradingManager) refreshLastApplied(kind, { object, patch });
+  if (apply.manager === kind.lastApplied.manager) refreshLastApplied(kind, { object, patch });
   storeOwners({ live, object, owners: merged.owners, before });
   return object;
 }
@@ -370,8 +370,8 @@ function mergeApplied(kind: TrackedKind, merging: Merging): Merged {
   } catch (error) {
     if (!(error instanceof ConflictsError)) throw error;
     const { conflicts } = error;
-    const isUpgrade = merging.apply.manager === upgradingManager;
-    const allowed = isUpgrade ? lastApplied(kind, merging) : undefined;
+    const isUpgrade = merging.apply.manager === kind.lastApplied.manager;
+    const allowed = isUpgrade ? allowedBy(kind, merging) : undefined;
     if (allowed === undefined) throw applyConflict(conflicts);
     const refused = conflicts.filter(({ path }) => !hasPath(allowed, path));
     if (refused.length > 0) throw applyConflict(refused);
@@ -379,7 +379,7 @@ function mergeApplied(kind: TrackedKind, merging: Merging): Merged {
   }
 }
 
-function lastApplied(kind: TrackedKind, { apply: { live }, applied }: Merging) {
+function allowedBy(kind: TrackedKind, { apply: { live }, applied }: Merging) {
   if (live === undefined) return undefined;
   return allowedConflicts(kind, { live: withoutOwners(live) as ApiObject, type: applied.type });
 }

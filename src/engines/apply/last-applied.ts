@@ -8,26 +8,30 @@ import { TypedError } from './typed-errors.ts';
 import { validateTyped } from './validate-typed.ts';
 import type { ValueType } from './value-type.ts';
 
-/** The one manager whose client-side applies turn into server-side ones without conflicts. */
-export const upgradingManager = 'kubectl';
-
 /** Most bytes all annotations of an object may have together. */
 const annotationsBytesMax = 256 * 1024;
 
+/** Where client-side applies are recorded, by whom. */
+export interface LastApplied {
+  readonly annotation: string;
+  /** The one manager whose client-side applies turn into server-side ones without conflicts. */
+  readonly manager: string;
+}
+
 interface AnnotatedKind {
   readonly apiVersion: string;
-  readonly lastAppliedAnnotation: string;
+  readonly lastApplied: LastApplied;
 }
 
 /**
- * The fields client-side apply last set and nobody changed since: kubectl may take them over from
- * whoever owns them. Undefined when the object has no such record in the request's version.
+ * The fields client-side apply last set and nobody changed since: its manager may take them over
+ * from whoever owns them. Undefined when the object has no such record in the request's version.
  */
 export function allowedConflicts(
   kind: AnnotatedKind,
   { live, type }: { readonly live: ApiObject; readonly type: ValueType },
 ): FieldSet | undefined {
-  const recorded = live.metadata.annotations?.[kind.lastAppliedAnnotation] ?? '';
+  const recorded = live.metadata.annotations?.[kind.lastApplied.annotation] ?? '';
   if (recorded === '') return undefined;
   try {
     const last = JSON.parse(recorded) as JsonValue;
@@ -47,7 +51,7 @@ export function refreshLastApplied(
   kind: AnnotatedKind,
   { object, patch }: { readonly object: ApiObject; readonly patch: JsonObject },
 ): void {
-  const name = kind.lastAppliedAnnotation;
+  const name = kind.lastApplied.annotation;
   const { annotations } = object.metadata;
   if ((annotations?.[name] ?? '') === '') return;
   const recorded = { ...annotations, [name]: recordOf(patch, name) };
