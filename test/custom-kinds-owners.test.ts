@@ -126,7 +126,8 @@ test('CRD-3: embedded metadata that cannot be read is told like any such body', 
   const nest = { apiVersion: `${group}/v1`, kind: 'Nest', metadata: { name: 'a' } };
   const child = { apiVersion: 'v1', kind: 'K', metadata: { labels: { a: 1 } } };
   const why =
-    'child.metadata: Invalid value: {"labels":{"a":1}}: ' +
+    'child.metadata: Invalid value: ' +
+    'map[string]interface {}{"labels":map[string]interface {}{"a":1}}: ' +
     'json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string';
   const made = await server.post(path, { ...nest, child });
   expect([made.status, made.body.message]).toEqual([

@@ -156,9 +156,10 @@ describe('several versions', () => {
     const text = { type: 'string' };
     const spec = { type: 'object', properties: { a: text, b: text } };
     const schema = { type: 'object', properties: { spec } };
+    const other = { ...schema, description: 'Other.' };
     const versions = [
       versionOf('v1', schema, { storage: true, selectableFields: [{ jsonPath: '.spec.a' }] }),
-      versionOf('v2', schema, { selectableFields: [{ jsonPath: '.spec.b' }] }),
+      versionOf('v2', other, { selectableFields: [{ jsonPath: '.spec.b' }] }),
     ];
     await establish(server, { group, plural: 'owls', kind: 'Owl', versions });
     const at = (version: string) => `/apis/${group}/${version}/namespaces/default/owls`;

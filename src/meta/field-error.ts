@@ -40,10 +40,21 @@ export function goQuoted(text: string): string {
   return `"${escaped}"`;
 }
 
+/** A float64 as Go's `%v` prints it: with an exponent below 1e-4 and from 1e6. */
+export function goFloat(value: number): string {
+  const [digits = '', exponent = '0'] = value.toExponential().split('e');
+  const power = Number(exponent);
+  if (power >= -4 && power < 6) return String(value);
+  const width = String(Math.abs(power)).padStart(2, '0');
+  return `${digits}e${power < 0 ? '-' : '+'}${width}`;
+}
+
 /** How Go prints a value inside an `Invalid value:` message: strings quoted, objects as JSON. */
 export function showValue(value: JsonValue | undefined): string {
   if (typeof value === 'string') return goQuoted(value);
   if (typeof value === 'bigint') return String(value);
+  if (typeof value === 'number')
+    return Number.isSafeInteger(value) ? String(value) : goFloat(value);
   return JSON.stringify(value ?? null, (_, member) =>
     typeof member === 'bigint' ? Number(member) : member,
   );
@@ -105,10 +116,9 @@ export function tooLong(field: string, maxBytes: number): FieldError {
   };
 }
 export function tooMany(field: string, count: number, max: number): FieldError {
-  const items = max === 1 ? 'item' : 'items';
   return {
     type: 'FieldValueTooMany',
     field,
-    message: `Too many: ${count}: must have at most ${max} ${items}`,
+    message: `Too many: ${count}: must have at most ${max} items`,
   };
 }

@@ -1,5 +1,6 @@
 import { isObject, type JsonValue } from '../base/json.ts';
 import { compareText } from '../base/text-order.ts';
+import { goFloat } from './field-error.ts';
 
 /** What a backslash makes of these characters in Go, beside quotes. */
 export const goEscapes: Readonly<Record<string, string>> = {
@@ -13,11 +14,14 @@ export const goEscapes: Readonly<Record<string, string>> = {
   '\\': '\\',
 };
 
+const goScalar = (value: JsonValue): string =>
+  typeof value === 'number' && !Number.isSafeInteger(value) ? goFloat(value) : String(value);
+
 /** How Go prints a JSON value with `%v`. */
 export function goPlain(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return '<nil>';
   if (Array.isArray(value)) return `[${value.map(goPlain).join(' ')}]`;
-  if (!isObject(value)) return String(value);
+  if (!isObject(value)) return goScalar(value);
   const names = Object.keys(value).sort(compareText);
   return `map[${names.map((name) => `${name}:${goPlain(value[name])}`).join(' ')}]`;
 }
@@ -27,7 +31,7 @@ export function goSyntax(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return 'interface {}(nil)';
   if (typeof value === 'string') return JSON.stringify(value);
   if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
-  if (!isObject(value)) return String(value);
+  if (!isObject(value)) return goScalar(value);
   const names = Object.keys(value).sort(compareText);
   const members = names.map((name) => `${JSON.stringify(name)}:${goSyntax(value[name])}`);
   return `map[string]interface {}{${members.join(', ')}}`;

@@ -39,6 +39,9 @@ export function validateObjectMeta(meta: ObjectMeta, rules: MetaRules): FieldErr
       ? [required(`${path}.name`, 'name or generateName is required')]
       : breaks(`${path}.name`, name, validateName)),
     ...validateNamespace(meta, rules),
+    ...((meta.generation ?? 0) >= 0
+      ? none
+      : [invalid(`${path}.generation`, meta.generation, 'must be greater than or equal to 0')]),
     ...validateShared(meta, path),
     ...validateFinalizers(meta.finalizers ?? [], rules),
   ];

@@ -2,9 +2,11 @@ import type { AdmissionPlugin } from '../admission/chain.ts';
 import type { RuleCompiler } from '../catalogue/crd-strategy.ts';
 import type { ExpressionChecker } from '../kinds/admissionregistration/expressions.ts';
 import type { RuleChecker } from '../kinds/apiextensions/crd-validation.ts';
+import type { DefaultJudge } from '../kinds/apiextensions/default-rules.ts';
 
 interface Engine {
   readonly checkRules: RuleChecker;
+  readonly judgeDefault: DefaultJudge;
   readonly compileRules: RuleCompiler;
   readonly checkExpression: ExpressionChecker;
 }
@@ -14,12 +16,14 @@ let loaded: Engine | undefined;
 let loading: Promise<void> | undefined;
 
 async function load(): Promise<void> {
-  const [{ checkRules }, { compileRules }, { expressionProblem }] = await Promise.all([
-    import('../engines/cel/check-rules.ts'),
-    import('../engines/cel/run-rules.ts'),
-    import('../engines/cel/check-expression.ts'),
-  ]);
-  loaded = { checkRules, compileRules, checkExpression: expressionProblem };
+  const [{ checkRules }, { compileRules, judgeDefault }, { expressionProblem }] = await Promise.all(
+    [
+      import('../engines/cel/check-rules.ts'),
+      import('../engines/cel/run-rules.ts'),
+      import('../engines/cel/check-expression.ts'),
+    ],
+  );
+  loaded = { checkRules, judgeDefault, compileRules, checkExpression: expressionProblem };
 }
 
 function engine(): Engine {
@@ -55,6 +59,10 @@ export const checkExpression: ExpressionChecker = (source, use) =>
 
 /** Judges the rules of a definition. */
 export const checkRules: RuleChecker = (at) => engine().checkRules(at);
+
+/** Judges defaults by the rules of a definition. */
+export const judgeDefault: DefaultJudge = (schema, value, at) =>
+  engine().judgeDefault(schema, value, at);
 
 /** Makes the validator of a version's rules, once it is needed. */
 export const compileRules: RuleCompiler = (schema) => {

@@ -20,7 +20,7 @@ import { createHealth } from './health.ts';
 import { controllersAfter } from './led-controllers.ts';
 import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
-import { checkExpression, checkRules } from './rule-engine.ts';
+import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
 import { configuredKinds } from './runtime-config.ts';
 import { sealedStore } from './sealed-store.ts';
 import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
@@ -177,7 +177,7 @@ async function openAudit(
 async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
   const dialect = dialectOf(config.dialect);
   const known = builtinKinds(dialect, {
-    definitions: { checkRules },
+    definitions: { checkRules, judgeDefault },
     admission: { checkExpression },
     services,
   });

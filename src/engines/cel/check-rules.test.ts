@@ -5,7 +5,8 @@ import { checkRules } from './check-rules.ts';
 
 function complaintsAbout(rule: JsonObject, schema: JsonObject = {}): readonly string[] {
   const props = { type: 'object', ...schema, 'x-kubernetes-validations': [rule] };
-  const at = { path: 'schema', blocked: () => false, unchanged: false };
+  const stored = { rules: new Set<string>(), messageExpressions: new Set<string>() };
+  const at = { path: 'schema', blocked: () => false, unchanged: false, stored };
   return checkRules({ ...at, schema: schemaFromOpenApi(props) }).map(
     ({ field, message }) => `${field}: ${message}`,
   );

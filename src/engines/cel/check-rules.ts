@@ -1,5 +1,11 @@
 import type { JsonObject } from '../../base/json.ts';
-import { type FieldError, forbiddenField, invalid } from '../../meta/field-error.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  goQuoted,
+  internal,
+  invalid,
+} from '../../meta/field-error.ts';
 import { childPath } from '../schema/path.ts';
 import type { CelRule, Schema } from '../schema/schema.ts';
 import { declaredSize, timesInRequest } from './declared-sizes.ts';
@@ -7,9 +13,10 @@ import { product } from './estimate.ts';
 import {
   compileRule,
   placesOf,
-  rootName,
   rulePath,
   type SchemaPlace,
+  type StoredExpressions,
+  selfName,
   selfSchema,
 } from './rule-nodes.ts';
 import { typeOfSchema } from './schema-types.ts';
@@ -25,20 +32,21 @@ export function checkRules(at: {
   readonly path: string;
   readonly blocked: (path: string) => boolean;
   readonly unchanged: boolean;
+  readonly stored: StoredExpressions;
 }): readonly FieldError[] {
   const errors: FieldError[] = [];
   const budget = new CostBudget({ unchanged: at.unchanged });
   const root = {
     schema: at.schema,
     path: at.path,
-    name: rootName,
+    isRoot: true,
     uncorrelatable: undefined,
     cardinality: 1,
   };
   for (const place of placesOf(root)) {
     const { rules = [] } = place.schema;
     if (rules.length === 0 || at.blocked(place.path)) continue;
-    errors.push(...placeErrors(place, rules, budget));
+    errors.push(...placeErrors(place, rules, { budget, stored: at.stored }));
   }
   return [...errors, ...budget.errors(at.path)];
 }
@@ -46,31 +54,55 @@ export function checkRules(at: {
 function placeErrors(
   place: SchemaPlace,
   rules: readonly CelRule[],
-  budget: CostBudget,
+  { budget, stored }: { budget: CostBudget; stored: StoredExpressions },
 ): readonly FieldError[] {
-  const self = selfSchema(place.schema, place.name === rootName);
-  const type = typeOfSchema(self, place.name);
+  const self = selfSchema(place.schema, place.isRoot);
+  const type = typeOfSchema(self, selfName);
+  if (type === undefined) {
+    const field = childPath(place.path, 'x-kubernetes-validations');
+    return [internal(field, `internal error: ${untyped}`)];
+  }
   const size = declaredSize(self);
   const times = place.cardinality ?? (size === undefined ? 1 : timesInRequest(size));
   return rules.flatMap((rule, index) => {
     const path = rulePath(place.path, index);
-    const made = compileRule(rule, type);
+    const made = compileRule(rule, type, stored);
     const { costs } = made;
-    const problems = 'problems' in made ? made.problems : [];
+    const { problem } = made;
     const errors = (['rule', 'messageExpression'] as const).flatMap((member) => {
       const field = childPath(path, member);
-      const wrong = problems.filter((problem) => problem.member === member);
       const costMax = costs[member];
       const cost = costMax === undefined ? 0 : costMax(size);
+      const wrong = problem?.member === member ? [problem] : [];
       return [
-        ...wrong.map(({ detail }) => invalid(field, { ...rule } as JsonObject, detail)),
         // A message is made once, for the first object that breaks the rule.
         ...budget.spend(field, { member, cost: member === 'rule' ? product(cost, times) : cost }),
+        ...wrong.map(({ detail }) => ruleError(field, rule, detail)),
       ];
     });
-    const usesOldSelf = 'usesOldSelf' in made && made.usesOldSelf;
-    return [...errors, ...oldSelfErrors({ rule, place, path, usesOldSelf })];
+    return [...errors, ...oldSelfErrors({ rule, place, path, usesOldSelf: made.usesOldSelf })];
   });
+}
+
+const untyped =
+  'failed to construct type information for x-kubernetes-validations rules: ' +
+  'unable to convert structural schema to CEL declarations';
+
+/** The rule stands in the message as Go prints it, unless addresses would be in it. */
+function ruleError(field: string, rule: CelRule, detail: string): FieldError {
+  if (rule.reason !== undefined || rule.optionalOldSelf !== undefined) {
+    return invalid(field, { ...rule } as JsonObject, detail);
+  }
+  const members = [
+    `Rule:${goQuoted(rule.rule)}`,
+    `Message:${goQuoted(rule.message ?? '')}`,
+    `MessageExpression:${goQuoted(rule.messageExpression ?? '')}`,
+    'Reason:(*apiextensions.FieldValueErrorReason)(nil)',
+    `FieldPath:${goQuoted(rule.fieldPath ?? '')}`,
+    'OptionalOldSelf:(*bool)(nil)',
+  ];
+  const shown = `apiextensions.ValidationRule{${members.join(', ')}}`;
+  return { ...invalid(field, '', ''), message: `Invalid value: ${shown}: ${detail}` };
 }
 
 /** What one rule and what all rules of a schema may cost by the estimate. */

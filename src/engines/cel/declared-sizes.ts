@@ -1,5 +1,5 @@
 import { resolved, type Schema } from '../schema/schema.ts';
-import { namesOf, seen } from './schema-types.ts';
+import { namesOf, schemaOfValues, seen } from './schema-types.ts';
 
 /** How large values of a schema can become, by what it declares and by the largest request. */
 export interface DeclaredSize {
@@ -23,7 +23,7 @@ export function timesInRequest(size: DeclaredSize): number {
 /** The sizes of what rules see of a schema; undefined where nothing is declared. */
 export function declaredSize(given: Schema): DeclaredSize | undefined {
   const schema = seen(given);
-  if (schema.intOrString === true) return textSize(schema, 1);
+  if (schema.intOrString === true) return { max: requestBytesMax - 2, jsonBytesMin: 1 };
   switch (schema.type) {
     case 'boolean':
       return { max: 0, jsonBytesMin: 4 };
@@ -35,7 +35,7 @@ export function declaredSize(given: Schema): DeclaredSize | undefined {
     case 'array':
       return listSize(schema);
     case 'object':
-      return schema.additionalProperties === undefined ? objectSize(schema) : mapSize(schema);
+      return schemaOfValues(schema) === undefined ? objectSize(schema) : mapSize(schema);
     default:
       return undefined;
   }
@@ -59,16 +59,16 @@ function stringSize(schema: Schema): DeclaredSize {
       return { max: longestTime, jsonBytesMin: 21 };
   }
   const { enum: allowed = [], maxLength } = schema.validation ?? {};
-  if (maxLength !== undefined || allowed.length === 0) return textSize(schema, 2);
+  if (maxLength !== undefined || allowed.length === 0) return textSize(schema);
   const lengths = allowed.map((one) => (typeof one === 'string' ? Buffer.byteLength(one) : 0));
   return { max: Math.max(...lengths), jsonBytesMin: 2 };
 }
 
 /** A character may take four bytes. */
-function textSize({ validation }: Schema, jsonBytesMin: number): DeclaredSize {
+function textSize({ validation }: Schema): DeclaredSize {
   const { maxLength } = validation ?? {};
   const max = maxLength === undefined ? requestBytesMax - 2 : Math.max(maxLength, 0) * 4;
-  return { max, jsonBytesMin };
+  return { max, jsonBytesMin: 2 };
 }
 
 function listSize(schema: Schema): DeclaredSize | undefined {

@@ -1,5 +1,6 @@
 import { type CallExpr, qualifiedName } from './ast.ts';
 import type { Functions } from './functions.ts';
+import type { MacroSet } from './macros.ts';
 import { messageStruct, messageTypes } from './messages.ts';
 import type { StructType } from './struct-type.ts';
 import {
@@ -22,6 +23,8 @@ import {
 export interface Environment {
   readonly functions: Functions;
   readonly variables: ReadonlyMap<string, Type>;
+  /** All when absent. */
+  readonly macros?: MacroSet;
   /** Objects that may be written as `Name{field: value}`; none when absent. */
   readonly structs?: (name: string) => StructType | undefined;
 }

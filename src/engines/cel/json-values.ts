@@ -18,6 +18,7 @@ import {
  */
 export function jsonToValue(json: JsonValue, given: Schema): Value {
   const schema = seen(given);
+  if (schema.intOrString === true && !isIntOrString(json)) throw new CelError(noIntOrString);
   if (json === null || typeof json === 'boolean' || typeof json === 'bigint') return json;
   if (typeof json === 'number') return numberOf(json, schema);
   if (typeof json === 'string') return textOf(json, schema);
@@ -31,6 +32,14 @@ export function jsonToValue(json: JsonValue, given: Schema): Value {
   }
   return new JsonMap(json, schema);
 }
+
+const isIntOrString = (json: JsonValue) =>
+  json === null ||
+  typeof json === 'string' ||
+  typeof json === 'bigint' ||
+  (typeof json === 'number' && Number.isInteger(json));
+
+const noIntOrString = 'invalid data, expected XIntOrString value to be either a string or integer';
 
 /** A value nothing is known about. */
 function plainValue(json: JsonValue): Value {

@@ -5,8 +5,8 @@ import type { Environment } from './environment.ts';
 import { product } from './estimate.ts';
 import type { Program } from './evaluator.ts';
 import { CelCompileError } from './issues.ts';
-import { seen, typeOfSchema, withTypeMeta } from './schema-types.ts';
-import { standardFunctions } from './standard-functions.ts';
+import { escapeName, schemaOfValues, seen, typeOfSchema, withTypeMeta } from './schema-types.ts';
+import { portableFunctions, standardFunctions } from './standard-functions.ts';
 import { dynType, optionalType, type Type } from './types.ts';
 import { CelError } from './values.ts';
 
@@ -15,6 +15,8 @@ export interface CompiledRule {
   readonly rule: CelRule;
   readonly program: Program;
   readonly message: Program | undefined;
+  /** Why it has no message of its own making, though it should. */
+  readonly problem?: RuleProblem;
   /** Judges a change: without `optionalOldSelf` it is run only where there is an old value. */
   readonly usesOldSelf: boolean;
 }
@@ -23,6 +25,8 @@ export interface CompiledRule {
 export interface RuleProblem {
   readonly member: 'rule' | 'messageExpression';
   readonly detail: string;
+  /** Variables it uses, where its types fit at least. */
+  readonly used?: ReadonlySet<string>;
 }
 
 /** What a rule may cost at most, as far as it could be compiled. */
@@ -37,45 +41,59 @@ export function selfSchema(schema: Schema, isRoot: boolean): Schema {
   return isRoot ? withTypeMeta(plain) : seen(plain);
 }
 
-/** Compiles a node's rule, or says why it does not. */
+/** A rule that does not compile; what was learnt of it until then. */
+export interface BrokenRule {
+  readonly problem: RuleProblem;
+  readonly program?: undefined;
+  readonly usesOldSelf: boolean;
+}
+
+/** Which expressions were accepted before: they may use what new ones may not. */
+export interface StoredExpressions {
+  readonly rules: ReadonlySet<string>;
+  readonly messageExpressions: ReadonlySet<string>;
+}
+
+/** Compiles a node's rule, or says why it does not; `stored` is absent for rules that are run. */
 export function compileRule(
   rule: CelRule,
   self: Type | undefined,
-): (CompiledRule | { readonly problems: readonly RuleProblem[] }) & { readonly costs: RuleCosts } {
+  stored?: StoredExpressions,
+): (CompiledRule | BrokenRule) & { readonly costs: RuleCosts } {
   const type = self ?? dynType;
   const old = rule.optionalOldSelf === true ? optionalType(type) : type;
-  const environment: Environment = {
-    functions: standardFunctions(),
-    variables: new Map([
-      ['self', type],
-      ['oldSelf', old],
-    ]),
-  };
-  const problems: RuleProblem[] = [];
-  const main = compiled(rule.rule, environment, {
-    member: 'rule',
-    wanted: 'bool',
-    wrongType: 'cel expression must evaluate to a bool',
-    head: 'compilation failed: ',
-  });
+  const variables = new Map([
+    ['self', type],
+    ['oldSelf', old],
+  ]);
+  const environmentOf = (isNew: boolean): Environment =>
+    isNew
+      ? { functions: portableFunctions(), variables, macros: 'portable' }
+      : { functions: standardFunctions(), variables };
+  const main = compiled(
+    rule.rule,
+    environmentOf(stored !== undefined && !stored.rules.has(rule.rule)),
+    {
+      member: 'rule',
+      wanted: 'bool',
+      wrongType: 'cel expression must evaluate to a bool',
+      head: 'compilation failed: ',
+    },
+  );
+  const usesOldSelf = main.used?.has('oldSelf') ?? false;
+  if ('detail' in main) return { problem: main, usesOldSelf, costs: {} };
+  const { messageExpression = '' } = rule;
+  const isNewMessage = stored !== undefined && !stored.messageExpressions.has(messageExpression);
   const message =
-    (rule.messageExpression ?? '').trim() === '' ? undefined : messageOf(rule, environment);
-  for (const one of [main, message]) {
-    if (one !== undefined && 'detail' in one) problems.push(one);
-  }
-  const costs: RuleCosts = {
-    ...('detail' in main ? {} : { rule: main.costMax }),
-    ...(message === undefined || 'detail' in message ? {} : { messageExpression: message.costMax }),
-  };
-  if ('detail' in main || (message !== undefined && 'detail' in message)) {
-    return { problems, costs };
-  }
+    messageExpression.trim() === '' ? undefined : messageOf(rule, environmentOf(isNewMessage));
+  const costs = { rule: main.costMax };
+  const known = { rule, program: main.program, usesOldSelf };
+  if (message === undefined) return { ...known, message, costs };
+  if ('detail' in message) return { ...known, message: undefined, problem: message, costs };
   return {
-    costs,
-    rule,
-    program: main.program,
-    message: message?.program,
-    usesOldSelf: main.used.has('oldSelf'),
+    ...known,
+    message: message.program,
+    costs: { ...costs, messageExpression: message.costMax },
   };
 }
 
@@ -106,7 +124,9 @@ function compiled(
     return { program: made.program(), used: made.used, costMax: made.costMax };
   } catch (error) {
     if (!(error instanceof CelError)) throw error;
-    return { member, detail: `program instantiation failed: ${error.message}` };
+    const what = member === 'rule' ? 'program' : member;
+    const detail = `${what} instantiation failed: ${error.message}`;
+    return { member, detail, used: made.used };
   }
 }
 
@@ -115,86 +135,91 @@ export interface RuleNode {
   readonly schema: Schema;
   /** What rules see of it: members by their escaped names. */
   readonly self: Schema;
-  readonly rules: readonly CompiledRule[];
+  readonly rules: readonly (CompiledRule | BrokenRule)[];
+  /** It has rules, though nothing is known of its values' type. */
+  readonly isUntyped: boolean;
   readonly properties: ReadonlyMap<string, RuleNode>;
   readonly additional: RuleNode | undefined;
   readonly items: RuleNode | undefined;
 }
 
-/** The schemas with rules, compiled; undefined when there are none. Broken rules are left out. */
-export function ruleNode(given: Schema, name: string): RuleNode | undefined {
-  const schema = resolved(given);
-  const self = selfSchema(schema, name === rootName);
+/** The schemas with rules, compiled; undefined when there are none. */
+export function ruleNode(schema: Schema, isRoot = true): RuleNode | undefined {
+  const isTyped = typeOfSchema(selfSchema(schema, isRoot), selfName) !== undefined;
+  return nodeAt(resolved(schema), { isRoot, isTyped });
+}
+
+function nodeAt(
+  schema: Schema,
+  at: { readonly isRoot: boolean; readonly isTyped: boolean },
+): RuleNode | undefined {
+  const { isTyped } = at;
+  const self = selfSchema(schema, at.isRoot);
   const properties = new Map<string, RuleNode>();
   for (const [member, property] of schema.properties ?? []) {
-    const node = ruleNode(property.schema, `${name}.${member}`);
+    if (!isTyped && escapeName(member) !== undefined) continue;
+    // Rules see no members of a type that is not known: those inside are not run either.
+    if (typeOfSchema(property.schema, selfName) === undefined) continue;
+    const node = nodeAt(resolved(property.schema), { isRoot: false, isTyped: true });
     if (node !== undefined) properties.set(member, node);
   }
-  const { additionalProperties: more } = schema;
-  const additional = more === undefined ? undefined : ruleNode(more, `${name}.@elem`);
-  const items = schema.items === undefined ? undefined : ruleNode(schema.items, `${name}.@idx`);
-  const rules = rulesOf(schema, self, name);
+  const below = (part: Schema | undefined) =>
+    part === undefined ? undefined : nodeAt(resolved(part), { isRoot: false, isTyped });
+  const additional = below(schemaOfValues(schema));
+  const items = below(schema.items);
+  const isUntyped = !isTyped && (schema.rules ?? []).length > 0;
+  const rules = isUntyped ? [] : rulesOf(schema, self);
   const isEmpty =
     rules.length + properties.size === 0 && additional === undefined && items === undefined;
-  return isEmpty ? undefined : { schema, self, rules, properties, additional, items };
+  if (isEmpty && !isUntyped) return undefined;
+  return { schema, self, rules, isUntyped, properties, additional, items };
 }
 
-/** How types of a whole object's members are named. */
-export const rootName = 'selfType';
+/** The name of what a rule stands at; its members' types have their paths from there. */
+export const selfName = 'selfType';
 
-function rulesOf(schema: Schema, self: Schema, name: string): readonly CompiledRule[] {
+function rulesOf(schema: Schema, self: Schema): readonly (CompiledRule | BrokenRule)[] {
   const { rules = [] } = schema;
   if (rules.length === 0) return [];
-  const type = typeOfSchema(self, name);
-  return rules.flatMap((rule) => {
-    const made = compileRule(rule, type);
-    return 'problems' in made ? [] : [made];
-  });
+  const type = typeOfSchema(self, selfName);
+  return rules.map((rule) => compileRule(rule, type));
 }
 
-/** Every schema with its path in the definition, outermost first. */
+/** Every schema with its path in the definition. */
 export interface SchemaPlace {
   readonly schema: Schema;
   readonly path: string;
-  readonly name: string;
+  readonly isRoot: boolean;
   /** The path of the list or map whose items have no old values of their own. */
   readonly uncorrelatable: string | undefined;
   /** How many such values an object has at most; undefined when nothing bounds them. */
   readonly cardinality: number | undefined;
 }
 
-/** Walks a schema with its place in the definition. */
+/** Walks a schema with its place in the definition, what is inside of another first. */
 export function* placesOf(at: SchemaPlace): Generator<SchemaPlace> {
   const schema = resolved(at.schema);
-  yield { ...at, schema };
   // A type of map that is not known, which other rules refuse, counts as one without old members.
-  const isAtomic = (schema.mapType ?? 'granular') !== 'granular';
-  const inside = isAtomic ? (at.uncorrelatable ?? at.path) : at.uncorrelatable;
+  const isOdd = !['atomic', 'granular'].includes(schema.mapType ?? 'granular');
+  const inside = isOdd ? (at.uncorrelatable ?? at.path) : at.uncorrelatable;
   const cardinality = cardinalityInside(schema, at.cardinality);
-  for (const [member, property] of schema.properties ?? []) {
-    const path = `${childPath(at.path, 'properties')}[${member}]`;
-    const name = `${at.name}.${member}`;
-    yield* placesOf({
-      schema: property.schema,
-      path,
-      name,
-      uncorrelatable: inside,
-      cardinality,
-    });
-  }
+  const below = { isRoot: false, cardinality };
   if (schema.additionalProperties !== undefined) {
     const path = childPath(at.path, 'additionalProperties');
-    const name = `${at.name}.@elem`;
     const more = schema.additionalProperties;
-    yield* placesOf({ schema: more, path, name, uncorrelatable: inside, cardinality });
+    yield* placesOf({ ...below, schema: more, path, uncorrelatable: at.uncorrelatable });
+  }
+  for (const [member, property] of schema.properties ?? []) {
+    const path = `${childPath(at.path, 'properties')}[${member}]`;
+    yield* placesOf({ ...below, schema: property.schema, path, uncorrelatable: inside });
   }
   if (schema.items !== undefined) {
     const path = childPath(at.path, 'items');
-    const name = `${at.name}.@idx`;
     const uncorrelatable =
       schema.listType === 'map' ? at.uncorrelatable : (at.uncorrelatable ?? at.path);
-    yield* placesOf({ schema: schema.items, path, name, uncorrelatable, cardinality });
+    yield* placesOf({ ...below, schema: schema.items, path, uncorrelatable });
   }
+  yield { ...at, schema };
 }
 
 /** How many values of its parts a schema allows, by how many there are of its own. */

@@ -18,7 +18,7 @@ import type { Schema } from '../schema/schema.ts';
 import { noField } from '../schema/validate-scalars.ts';
 import type { Program } from './evaluator.ts';
 import { jsonToValue } from './json-values.ts';
-import { type CompiledRule, type RuleNode, rootName, ruleNode } from './rule-nodes.ts';
+import { type CompiledRule, type RuleNode, ruleNode } from './rule-nodes.ts';
 import { CelCostError, CelError, Optional, type Value } from './values.ts';
 
 /** What one rule may cost, and all the rules of an object together. */
@@ -37,13 +37,35 @@ export type RunRules = (object: JsonValue, old: JsonValue | undefined) => readon
 export function compileRules(schema: Schema): RunRules {
   let node: RuleNode | undefined | 'unknown' = 'unknown';
   return (object, old) => {
-    if (node === 'unknown') node = ruleNode(schema, rootName);
+    if (node === 'unknown') node = ruleNode(schema);
     if (node === undefined) return [];
     const run = new RuleRun();
     const pair = old === undefined ? undefined : correlate({ old, value: object, schema });
-    run.validate(node, { value: object, path: '', pair, isAtomic: false });
+    run.validate(node, { value: object, path: '', pair });
     return run.errors;
   };
+}
+
+/**
+ * Judges a default by the rules of its schema: as what it was before, and if that holds as what is new.
+ * Gives what is left of the budget of all defaults of a definition.
+ */
+export function judgeDefault(
+  schema: Schema,
+  value: JsonValue,
+  at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
+): { readonly errors: readonly FieldError[]; readonly left: number } {
+  const node = ruleNode(schema, at.isRoot);
+  if (node === undefined) return { errors: [], left: at.budget };
+  const judged = (pair: Correlation | undefined) => {
+    const run = new RuleRun({ budget: at.budget, ratchets: false });
+    run.validate(node, { value, path: at.path, pair });
+    return run;
+  };
+  const kept = judged(correlate({ old: value, value, schema }));
+  if (kept.errors.length > 0) return { errors: kept.errors, left: kept.left };
+  const made = judged(undefined);
+  return { errors: made.errors, left: Math.min(made.left, kept.left) };
 }
 
 interface Place {
@@ -51,19 +73,29 @@ interface Place {
   readonly path: string;
   /** The value in its place before. */
   readonly pair: Correlation | undefined;
-  /** Inside of a map that changes as a whole: the pair is only for what did not change. */
-  readonly isAtomic: boolean;
 }
 
 /** Owns the errors of one validation and what is left to spend. */
 class RuleRun {
   readonly errors: FieldError[] = [];
-  #left = objectCostMax;
+  readonly #ratchets: boolean;
+  #left: number;
+
+  constructor({ budget = objectCostMax, ratchets = true } = {}) {
+    this.#left = budget;
+    this.#ratchets = ratchets;
+  }
+
+  /** What may still be spent; negative when rules were left out for want of it. */
+  get left(): number {
+    return this.#left;
+  }
 
   validate(node: RuleNode, place: Place): void {
     const { value, path, pair } = place;
     if (value === null || this.#left < 0) return;
-    if (node.rules.length > 0) this.#judge(node, place);
+    if (node.isUntyped) this.errors.push(invalid(nameOf(path), typeOf(node), untyped));
+    else if (node.rules.length > 0) this.#judge(node, place);
     if (Array.isArray(value)) {
       const { items } = node;
       if (items === undefined) return;
@@ -75,32 +107,39 @@ class RuleRun {
       return;
     }
     if (!isObject(value)) return;
-    const isAtomic = place.isAtomic || node.schema.mapType === 'atomic';
     for (const name of Object.keys(value)) {
       const child = node.properties.get(name) ?? node.additional;
       const held = member(value, name);
       if (child === undefined || held === undefined) continue;
       const at = child === node.additional ? keyPath(path, name) : childPath(path, name);
-      this.validate(child, { value: held, path: at, pair: correlateMember(pair, name), isAtomic });
+      this.validate(child, { value: held, path: at, pair: correlateMember(pair, name) });
     }
   }
 
   #judge(node: RuleNode, place: Place): void {
     const { pair } = place;
-    const hasOld = pair !== undefined && pair.old !== null && !place.isAtomic;
-    let self: Value;
+    const hasOld = pair !== undefined && pair.old !== null;
+    let self: Value | CelError;
     let old: Value | undefined;
     try {
       self = jsonToValue(place.value, node.self);
       old = hasOld ? jsonToValue(pair.old, node.self) : undefined;
     } catch (error) {
       if (!(error instanceof CelError)) throw error;
-      this.errors.push(invalid(nameOf(place.path), typeOf(node), error.message));
-      return;
+      self = error;
     }
     for (const rule of node.rules) {
+      if (rule.program === undefined) {
+        const why = `rule compile error: ${rule.problem.detail}`;
+        this.errors.push(invalid(nameOf(place.path), typeOf(node), why));
+        continue;
+      }
       const isOptional = rule.rule.optionalOldSelf === true;
       if (rule.usesOldSelf && old === undefined && !isOptional) continue;
+      if (self instanceof CelError) {
+        this.errors.push(invalid(nameOf(place.path), typeOf(node), failure(self, rule)));
+        continue;
+      }
       const before = isOptional ? new Optional(old) : (old ?? null);
       const error = this.#run(
         rule,
@@ -114,7 +153,7 @@ class RuleRun {
         },
       );
       if (error === undefined) continue;
-      const isOld = !rule.usesOldSelf && pair !== undefined && isUnchanged(pair);
+      const isOld = this.#ratchets && !rule.usesOldSelf && pair !== undefined && isUnchanged(pair);
       if (!isOld) this.errors.push(error);
       if (this.#left < 0) return;
     }
@@ -164,13 +203,16 @@ class RuleRun {
       if (typeof value !== 'string') return undefined;
       const message = value.trim();
       const isShown = message !== '' && message.length <= messageLengthMax;
-      return isShown && !/[\n\r]/.test(message) ? message : undefined;
+      return isShown && !message.includes('\n') ? message : undefined;
     } catch (error) {
       if (error instanceof CelError) return undefined;
       throw error;
     }
   }
 }
+
+const untyped =
+  'rule compiler initialization error: failed to convert to declType for CEL validation rules';
 
 /** Go prints the path of the whole object as `<nil>`. */
 function nameOf(path: string): string {

@@ -1,4 +1,4 @@
-import { type Property, resolved, type Schema } from '../schema/schema.ts';
+import { noSchema, type Property, resolved, type Schema, saysNothing } from '../schema/schema.ts';
 import {
   boolType,
   bytesType,
@@ -124,16 +124,22 @@ const stringFormats: Readonly<Record<string, Type | undefined>> = Object.assign(
   { byte: bytesType, duration: durationType, date: timestampType, 'date-time': timestampType },
 );
 
+/** The schema of a map's values; a map of anything, or of nothing, is an object to rules. */
+export function schemaOfValues({ additionalProperties: values }: Schema): Schema | undefined {
+  return values === undefined || saysNothing(values) || values === noSchema ? undefined : values;
+}
+
 function objectType(schema: Schema, name: string): Type | undefined {
-  if (schema.additionalProperties !== undefined) {
-    const value = typeOfSchema(schema.additionalProperties, `${name}.@elem`);
+  const additional = schemaOfValues(schema);
+  if (additional !== undefined) {
+    const value = typeOfSchema(additional, `${name}.@elem`);
     return value === undefined ? undefined : mapType(stringType, value);
   }
   const fields = new Map<string, Type>();
   for (const [member, property] of schema.properties ?? []) {
     const names = namesOf(member);
     if (names.length === 0) continue;
-    const type = typeOfSchema(property.schema, `${name}.${member}`);
+    const type = typeOfSchema(property.schema, `${name}.${names[0]}`);
     if (type !== undefined) for (const one of names) fields.set(one, type);
   }
   return { name, args: [], fields };

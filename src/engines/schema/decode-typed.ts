@@ -314,8 +314,14 @@ function alternativesWalker(schema: Schema): TypedWalker {
   const list = shapes.list === undefined ? undefined : lazyWalker(shapes.list);
   const decode = (value: JsonValue, context: DecodeContext): JsonValue => {
     if (typeof value === 'boolean' && shapes.boolean === true) return value;
-    if (Array.isArray(value) && list !== undefined) return list.decode(value, context);
-    if (isObject(value) && object !== undefined) return object.decode(value, context);
+    const chosen = Array.isArray(value) ? list : isObject(value) ? object : undefined;
+    if (chosen !== undefined) {
+      // Upstream's own decoders of such members are not strict.
+      const known = context.unknown.length;
+      const decoded = chosen.decode(value, context);
+      context.unknown.length = known;
+      return decoded;
+    }
     if (shapes.otherwise !== undefined) fail(context, shapes.otherwise);
     return null;
   };

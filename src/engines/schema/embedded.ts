@@ -2,6 +2,7 @@ import { isObject, type JsonObject, type JsonValue, member } from '../../base/js
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { DecodeError } from './depth.ts';
+import { goBadValue } from './go-wording.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
 import { type Property, resolved, type Schema, saysNothing } from './schema.ts';
 
@@ -86,7 +87,7 @@ export function coerceEmbedded(schema: Schema, object: JsonValue, rules: Embedde
     for (const name of ['apiVersion', 'kind']) {
       const value = member(resource, name);
       if (value === undefined || typeof value === 'string') continue;
-      throw new EmbeddedError(invalid(childPath(path, name), value, 'must be a string'));
+      throw new EmbeddedError(misfit(childPath(path, name), value, 'must be a string'));
     }
     const metadata = member(resource, 'metadata');
     if (metadata === undefined) return;
@@ -107,8 +108,12 @@ function coerceMetadata(
     return decodeTyped(at.rules.objectMeta)(metadata, note);
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
-    throw new EmbeddedError(invalid(at.path, metadata, error.message));
+    throw new EmbeddedError(misfit(at.path, metadata, error.message));
   }
+}
+
+function misfit(field: string, value: JsonValue, detail: string): FieldError {
+  return { ...invalid(field, '', ''), message: `Invalid value: ${goBadValue(value)}: ${detail}` };
 }
 
 /** Judges apiVersion, kind and metadata of the embedded resources in an object. */
@@ -119,6 +124,10 @@ export function validateEmbedded(
 ): readonly FieldError[] {
   const errors: FieldError[] = [];
   walkOf(resolved(schema))?.(object, start, (resource, path) => {
+    for (const name of ['apiVersion', 'kind']) {
+      if (member(resource, name) !== undefined) continue;
+      errors.push(required(childPath(path, name), 'must not be empty'));
+    }
     checkApiVersion(resource, path, errors);
     checkKind(resource, { path, errors, rules });
     checkMetadata(resource, { path, errors, rules });
@@ -129,8 +138,8 @@ export function validateEmbedded(
 function checkApiVersion(resource: JsonObject, path: string, errors: FieldError[]): void {
   const field = childPath(path, 'apiVersion');
   const value = member(resource, 'apiVersion');
-  if (value === undefined) errors.push(required(field, 'must not be empty'));
-  else if (typeof value !== 'string') errors.push(invalid(field, value, 'must be a string'));
+  if (value === undefined) return;
+  if (typeof value !== 'string') errors.push(misfit(field, value, 'must be a string'));
   else if (value === '') errors.push(invalid(field, value, 'must not be empty'));
   else if (value.split('/').length > 2) {
     errors.push(invalid(field, value, `unexpected GroupVersion string: ${value}`));
@@ -146,8 +155,8 @@ interface Checked {
 function checkKind(resource: JsonObject, at: Checked): void {
   const field = childPath(at.path, 'kind');
   const value = member(resource, 'kind');
-  if (value === undefined) at.errors.push(required(field, 'must not be empty'));
-  else if (typeof value !== 'string') at.errors.push(invalid(field, value, 'must be a string'));
+  if (value === undefined) return;
+  if (typeof value !== 'string') at.errors.push(misfit(field, value, 'must be a string'));
   else if (value === '') at.errors.push(invalid(field, value, 'must not be empty'));
   else {
     const wrong = at.rules.validateLabel(value.toLowerCase());
@@ -167,6 +176,6 @@ function checkMetadata(resource: JsonObject, at: Checked): void {
     at.errors.push(...at.rules.validateMeta(named, field));
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
-    at.errors.push(invalid(field, metadata, error.message));
+    at.errors.push(misfit(field, metadata, error.message));
   }
 }

@@ -71,15 +71,6 @@ export function goBadValue(value: JsonValue | undefined): string {
   return typeof value === 'object' ? goSyntax(value) : showValue(value);
 }
 
-/** A number as Go's `%v` prints a float64: an exponent below 1e-4 and from 1e21. */
-export function goFloat(value: number): string {
-  const magnitude = Math.abs(value);
-  if (magnitude !== 0 && magnitude < 1e-4) {
-    return value.toExponential().replace(/e([+-])(\d)$/, 'e$10$2');
-  }
-  return String(value);
-}
-
 /**
  * The message of a 400 for a body the typed decoder cannot take:
  * `ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot …`.

@@ -1,6 +1,7 @@
 import { type JsonValue, jsonEqual } from '../../base/json.ts';
 import {
   type FieldError,
+  goFloat,
   invalid,
   notSupported,
   showValue,
@@ -8,7 +9,7 @@ import {
   typeInvalid,
 } from '../../meta/field-error.ts';
 import { formatCheck } from './formats.ts';
-import { goBadValue, goFloat } from './go-wording.ts';
+import { goBadValue } from './go-wording.ts';
 import type { ValueValidation } from './schema.ts';
 
 /**
@@ -144,19 +145,17 @@ export function numberCheck(validation: ValueValidation): ValueCheck | undefined
   return (value, path, errors) => {
     if (typeof value !== 'number' && typeof value !== 'bigint') return;
     const number = value;
-    const whole = typeof number === 'bigint' || Number.isInteger(number);
+    const whole = typeof number === 'bigint' || Number.isSafeInteger(number);
     const limit = (one: number) => (whole ? Math.trunc(one) : one);
     const field = fieldOf(path);
-    if (multipleOf !== undefined && !isMultiple(number, limit(multipleOf))) {
-      const message = `${path} in body should be a multiple of ${goFloat(multipleOf)}`;
-      errors.push(invalid(field, number, message));
-    }
+    const shown = (one: number) => (whole ? String(one) : goFloat(one));
+    if (multipleOf !== undefined) checkMultiple(number, limit(multipleOf), { path, shown, errors });
     if (minimum !== undefined) {
       const exclusive = validation.exclusiveMinimum === true;
       const least = limit(minimum);
       const words = exclusive ? 'greater than' : 'greater than or equal to';
       if (exclusive ? number <= least : number < least) {
-        errors.push(invalid(field, number, `${path} in body should be ${words} ${goFloat(least)}`));
+        errors.push(invalid(field, number, `${path} in body should be ${words} ${shown(least)}`));
       }
     }
     if (maximum !== undefined) {
@@ -164,15 +163,31 @@ export function numberCheck(validation: ValueValidation): ValueCheck | undefined
       const most = limit(maximum);
       const words = exclusive ? 'less than' : 'less than or equal to';
       if (exclusive ? number >= most : number > most) {
-        errors.push(invalid(field, number, `${path} in body should be ${words} ${goFloat(most)}`));
+        errors.push(invalid(field, number, `${path} in body should be ${words} ${shown(most)}`));
       }
     }
   };
 }
 
+function checkMultiple(
+  value: number | bigint,
+  factor: number,
+  at: { path: string; shown: (one: number) => string; errors: FieldError[] },
+): void {
+  const field = fieldOf(at.path);
+  if (factor <= 0) {
+    // An integer's factor is cut to one, which may leave nothing of it.
+    const why = `factor MultipleOf declared for ${at.path} must be positive: ${at.shown(factor)}`;
+    at.errors.push(invalid(field, factor, why));
+  } else if (!isMultiple(value, factor)) {
+    const message = `${at.path} in body should be a multiple of ${at.shown(factor)}`;
+    at.errors.push(invalid(field, value, message));
+  }
+}
+
 function isMultiple(value: number | bigint, factor: number): boolean {
-  if (typeof value === 'bigint') return factor > 0 && value % BigInt(factor) === 0n;
-  if (factor <= 0) return false;
+  if (typeof value === 'bigint') return value % BigInt(factor) === 0n;
+  if (Number.isSafeInteger(value)) return value % factor === 0;
   const quotient = factor < 1 ? (1 / factor) * value : value / factor;
   const nearest = Math.round(quotient);
   if (quotient === nearest) return true;

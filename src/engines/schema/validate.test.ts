@@ -154,7 +154,7 @@ const rows: readonly Row[] = [
     { type: 'array', maxItems: 1 },
     [[1]],
     [1, 2],
-    'FieldValueTooMany spec: Too many: 2: must have at most 1 item',
+    'FieldValueTooMany spec: Too many: 2: must have at most 1 items',
   ],
   [
     { type: 'array', uniqueItems: true },
@@ -172,7 +172,7 @@ const rows: readonly Row[] = [
     { type: 'object', maxProperties: 1 },
     [{ a: 1 }],
     { a: 1, b: 2 },
-    'FieldValueTooMany spec: Too many: 2: must have at most 1 item',
+    'FieldValueTooMany spec: Too many: 2: must have at most 1 items',
   ],
   [
     { type: 'object', additionalProperties: false },

@@ -28,8 +28,11 @@ export interface ValidateOptions {
 
 export type Validator = (value: JsonValue, options?: ValidateOptions) => readonly FieldError[];
 
-const validators = new WeakMap<Schema, Validator>();
 const none: readonly FieldError[] = [];
+const validators = {
+  objects: new WeakMap<Schema, Validator>(),
+  defaults: new WeakMap<Schema, Validator>(),
+};
 
 /**
  * The validator of a custom kind's schema: OpenAPI's value validations with kube-openapi's wording
@@ -38,10 +41,19 @@ const none: readonly FieldError[] = [];
  * schema.
  */
 export function validate(schema: Schema): Validator {
+  return validatorOf(schema, 'objects');
+}
+
+/** The same for defaults, of which upstream lets int-or-string be of any type. */
+export function validateStructure(schema: Schema): Validator {
+  return validatorOf(schema, 'defaults');
+}
+
+function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
   const at = resolved(schema);
-  const known = validators.get(at);
+  const known = validators[use].get(at);
   if (known !== undefined) return known;
-  const check = compile(nodeOfSchema(at));
+  const check = compile(nodeOfSchema(at, { ofDefault: use === 'defaults' }));
   const validator: Validator = (value, options) => {
     let result = newResult();
     check(value, { path: '', pair: undefined }, result);
@@ -57,7 +69,7 @@ export function validate(schema: Schema): Validator {
     const prefix = options?.prefix;
     return prefix === undefined ? result.errors : result.errors.map((one) => under(prefix, one));
   };
-  validators.set(at, validator);
+  validators[use].set(at, validator);
   return validator;
 }
 

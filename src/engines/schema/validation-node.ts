@@ -40,27 +40,41 @@ function checkedFormat(format: string | undefined): string {
   return format === undefined || formatCheck(format) === undefined ? '' : format;
 }
 
-export function nodeOfSchema(schema: Schema): ValidationNode {
+/** How a schema is read; absent: as objects are judged by it. */
+export interface NodeOptions {
+  /**
+   * It is of a default: int-or-string says nothing of types, and formats that are not checked still
+   * stand in complaints about types.
+   */
+  readonly ofDefault: boolean;
+}
+
+export function nodeOfSchema(
+  schema: Schema,
+  options: NodeOptions = { ofDefault: false },
+): ValidationNode {
   const at = resolved(schema);
   const values = at.validation ?? nothing;
-  const types = typesOf(at);
+  const types = options.ofDefault && at.intOrString === true ? [] : typesOf(at);
   const properties = new Map<string, () => ValidationNode>();
   for (const [name, property] of at.properties ?? new Map<string, Property>()) {
-    properties.set(name, () => nodeOfSchema(property.schema));
+    properties.set(name, () => nodeOfSchema(property.schema, options));
   }
   const { additionalProperties, items } = at;
   const hasAdditional = additionalProperties !== undefined && !saysNothing(additionalProperties);
   return {
     types,
     nullable: at.nullable === true,
-    format: checkedFormat(values.format ?? at.format),
+    format: options.ofDefault
+      ? (values.format ?? at.format ?? '')
+      : checkedFormat(values.format ?? at.format),
     enum: values.enum,
     values,
     required: at.required ?? [],
     properties,
     closed: additionalProperties === noSchema,
-    additional: hasAdditional ? () => nodeOfSchema(additionalProperties) : undefined,
-    items: items === undefined ? undefined : () => nodeOfSchema(items),
+    additional: hasAdditional ? () => nodeOfSchema(additionalProperties, options) : undefined,
+    items: items === undefined ? undefined : () => nodeOfSchema(items, options),
   };
 }
 

@@ -7,10 +7,11 @@ import {
   required,
 } from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
-import { dns1035Label, dnsSubdomain, inRange } from '../../meta/names.ts';
+import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
 import { goStrings, invalidGo, same } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
 import type { ExpressionChecker } from './expressions.ts';
 import { validateMatchConditions } from './match-conditions.ts';
 import { validateOperationRule } from './operation-rules.ts';
@@ -158,79 +159,12 @@ function validateClient(client: JsonObject, path: string): FieldError[] {
   if ((url === undefined) === (service === undefined)) {
     return [required(path, 'exactly one of url or service is required')];
   }
-  if (service !== undefined) return validateService(service, `${path}.service`);
-  return validateUrl(String(url), `${path}.url`);
-}
-
-const urlForm = '; desired format: https://host[/path]';
-
-function validateUrl(text: string, field: string): FieldError[] {
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    return validateRelative(text, field);
-  }
-  const scheme = url.protocol.slice(0, -1);
-  const user = url.password === '' ? url.username : `${url.username}:${url.password}`;
-  const errors: FieldError[] = [];
-  const refuse = (value: string, detail: string) => errors.push(invalid(field, value, detail));
-  if (scheme !== 'https') refuse(scheme, `'https' is the only allowed URL scheme${urlForm}`);
-  // Read as Go does, to whom nothing between the slashes is no host.
-  const hasHost = url.host !== '' && !/^[a-z][a-z0-9+.-]*:\/{3}/i.test(text);
-  if (!hasHost) refuse('', `host must be specified${urlForm}`);
-  if (user !== '') refuse(user, 'user information is not permitted in the URL');
-  if (url.hash.length > 1) {
-    refuse(url.hash.slice(1), 'fragments are not permitted in the URL');
-  }
-  if (url.search.length > 1) {
-    refuse(url.search.slice(1), 'query parameters are not permitted in the URL');
-  }
-  return errors;
-}
-
-/** A text that Go reads as a URL without scheme and host, though it is none by itself. */
-function validateRelative(text: string, field: string): FieldError[] {
-  const [, query = '', fragment = ''] = /^[^?#]*(?:\?([^#]*))?(?:#(.*))?$/s.exec(text) ?? [];
-  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(text)?.[1] ?? '';
-  const wrong = invalid(field, scheme, `'https' is the only allowed URL scheme${urlForm}`);
-  return [
-    ...(scheme === 'https' ? [] : [wrong]),
-    invalid(field, '', `host must be specified${urlForm}`),
-    ...(fragment === ''
-      ? []
-      : [invalid(field, fragment, 'fragments are not permitted in the URL')]),
-    ...(query === ''
-      ? []
-      : [invalid(field, query, 'query parameters are not permitted in the URL')]),
-  ];
-}
-
-function validateService(service: JsonObject, path: string): FieldError[] {
-  const port = at(service, 'port') === undefined ? 443 : numberAt(service, 'port');
-  const wrong = inRange(port, 1, 65535).join(', ');
-  return [
-    ...['name', 'namespace']
-      .filter((name) => textAt(service, name) === '')
-      .map((name) => required(`${path}.${name}`, `service ${name} is required`)),
-    ...(wrong === '' ? [] : [invalid(`${path}.port`, port, `port is not valid: ${wrong}`)]),
-    ...validatePath(textAt(service, 'path'), `${path}.path`),
-  ];
-}
-
-function validatePath(path: string, field: string): FieldError[] {
-  if (path === '' || path === '/') return [];
-  if (path === '//') return [invalid(field, path, 'segment[0] may not be empty')];
-  const errors = path.startsWith('/') ? [] : [invalid(field, path, "must start with a '/'")];
-  const steps = path.slice(1).replace(/\/$/, '').split('/');
-  return [
-    ...errors,
-    ...steps.flatMap((step, index) =>
-      step === ''
-        ? [invalid(field, path, `segment[${index}] may not be empty`)]
-        : dnsSubdomain(step).map((message) =>
-            invalid(field, path, `segment[${index}]: ${message}`),
-          ),
-    ),
-  ];
+  if (service === undefined) return webhookUrlErrors(String(url), `${path}.url`);
+  const reference = {
+    name: textAt(service, 'name'),
+    namespace: textAt(service, 'namespace'),
+    path: textAt(service, 'path'),
+    port: at(service, 'port') === undefined ? 443 : numberAt(service, 'port'),
+  };
+  return webhookServiceErrors(reference, `${path}.service`);
 }

@@ -1,6 +1,7 @@
 import type { Crd } from '../../catalogue/crd-shape.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { parseGoUrl } from '../../meta/go-url.ts';
 
 type Approval = 'missing' | 'bypassed' | 'approved' | 'invalid';
 
@@ -23,11 +24,9 @@ function approvalOf(crd: Crd, annotation: string): Approval {
   const text = crd.metadata.annotations?.[annotation] ?? '';
   if (text === '') return 'missing';
   if (text.startsWith('unapproved')) return 'bypassed';
-  try {
-    return new URL(text).host === '' ? 'invalid' : 'approved';
-  } catch {
-    return 'invalid';
-  }
+  // As a request's target, which has no fragment.
+  const url = parseGoUrl(text.replaceAll('#', '%23'));
+  return typeof url !== 'string' && url.scheme !== '' && url.host !== '' ? 'approved' : 'invalid';
 }
 
 /** Judges the approval of a definition in a protected group; a state that stays is not judged. */

@@ -15,8 +15,9 @@ import {
   required,
   tooMany,
 } from '../../meta/field-error.ts';
-import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
+import { dns1035Label } from '../../meta/names.ts';
 import { goStrings, invalidGo } from '../checks.ts';
+import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
 import { fieldPathTarget } from './field-path.ts';
 import type { SchemaProps } from './schema-props.ts';
 
@@ -201,68 +202,16 @@ function clientErrors(
   if ((url === undefined) === (service === undefined)) {
     errors.push(required(path, 'exactly one of url or service is required'));
   } else if (url !== undefined) {
-    errors.push(...urlErrors(url, childPath(path, 'url')));
+    errors.push(...webhookUrlErrors(url, childPath(path, 'url')));
   } else if (service !== undefined) {
-    errors.push(...serviceErrors(service, childPath(path, 'service')));
+    // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
+    const { name: namespace, namespace: name, path: urlPath = '', port = 443 } = service;
+    const reference = { name, namespace, path: urlPath, port };
+    errors.push(...webhookServiceErrors(reference, childPath(path, 'service')));
   }
   for (const reason of caBundle === '' ? [] : (options.checkBundle?.(caBundle) ?? [])) {
     errors.push(invalid(childPath(path, 'caBundle'), caBundle, reason));
   }
-  return errors;
-}
-
-const urlForm = '; desired format: https://host[/path]';
-
-function urlErrors(text: string, field: string): FieldError[] {
-  let url: URL;
-  try {
-    url = new URL(text, 'none:');
-  } catch {
-    return [required(field, `url must be a valid URL: parse ${JSON.stringify(text)}${urlForm}`)];
-  }
-  const errors: FieldError[] = [];
-  const scheme = url.protocol === 'none:' ? '' : url.protocol.slice(0, -1);
-  if (scheme !== 'https') {
-    errors.push(invalid(field, scheme, `'https' is the only allowed URL scheme${urlForm}`));
-  }
-  if (url.host === '') errors.push(invalid(field, '', `host must be specified${urlForm}`));
-  if (url.username !== '') {
-    errors.push(invalid(field, url.username, 'user information is not permitted in the URL'));
-  }
-  if (url.hash !== '') {
-    errors.push(invalid(field, url.hash.slice(1), 'fragments are not permitted in the URL'));
-  }
-  if (url.search !== '') {
-    const detail = 'query parameters are not permitted in the URL';
-    errors.push(invalid(field, url.search.slice(1), detail));
-  }
-  return errors;
-}
-
-/** Upstream hands name and namespace over in the wrong order, so the fields are swapped. */
-function serviceErrors(service: NonNullable<Client['service']>, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  if (service.namespace === '') errors.push(required(childPath(path, 'name')));
-  if (service.name === '') errors.push(required(childPath(path, 'namespace')));
-  const { port = 443 } = service;
-  if (port < 1 || port > 65_535) {
-    const detail = 'port is not valid: must be between 1 and 65535, inclusive';
-    errors.push(invalid(childPath(path, 'port'), port, detail));
-  }
-  const urlPath = service.path ?? '';
-  if (urlPath === '' || urlPath === '/') return errors;
-  const field = childPath(path, 'path');
-  if (urlPath === '//') return [...errors, invalid(field, urlPath, 'segment[0] may not be empty')];
-  if (!urlPath.startsWith('/')) errors.push(invalid(field, urlPath, "must start with a '/'"));
-  urlPath
-    .slice(1)
-    .replace(/\/$/, '')
-    .split('/')
-    .forEach((step, index) => {
-      const reasons = step === '' ? [' may not be empty'] : dnsSubdomain(step).map((r) => `: ${r}`);
-      for (const reason of reasons)
-        errors.push(invalid(field, urlPath, `segment[${index}]${reason}`));
-    });
   return errors;
 }
 

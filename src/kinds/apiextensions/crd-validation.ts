@@ -14,7 +14,7 @@ import {
   required,
 } from '../../meta/field-error.ts';
 import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
-import { invalidGo } from '../checks.ts';
+import { goStrings, invalidGo } from '../checks.ts';
 import { approvalErrors } from './api-approval.ts';
 import { type InternalSpec, internalSpec } from './crd-internal.ts';
 import {
@@ -25,7 +25,7 @@ import {
   selectableErrors,
   subresourceErrors,
 } from './crd-parts.ts';
-import { validateDefaults } from './default-rules.ts';
+import { type DefaultJudge, validateDefaults } from './default-rules.ts';
 import { everySchema, itemsOf, type SchemaProps } from './schema-props.ts';
 import { mapKeyErrors, validateSchemaRules } from './schema-rules.ts';
 import { notStructural, validateStructural } from './structural.ts';
@@ -38,12 +38,21 @@ export type RuleChecker = (at: {
   readonly blocked: (path: string) => boolean;
   /** It is the schema before the update, whose rules were accepted already. */
   readonly unchanged: boolean;
+  /** The expressions of the definition before the update. */
+  readonly stored: StoredExpressions;
 }) => readonly FieldError[];
+
+/** Expressions that were accepted before. */
+export interface StoredExpressions {
+  readonly rules: ReadonlySet<string>;
+  readonly messageExpressions: ReadonlySet<string>;
+}
 
 export interface CrdRules {
   readonly dialect: Dialect;
   readonly embedded: EmbeddedRules;
   readonly checkRules?: RuleChecker;
+  readonly judgeDefault?: DefaultJudge;
   /** `v1beta1` asks for less: a schema may be missing, and need not be structural if none prunes. */
   readonly strictness?: 'v1beta1';
   /** What is wrong with a CA bundle (base64 of PEM); absent: nothing is. */
@@ -57,6 +66,7 @@ interface Options {
   readonly requireValidTypes: boolean;
   readonly requireAtomicSets: boolean;
   readonly requireMapKeys: boolean;
+  readonly stored: StoredExpressions;
 }
 
 /** All that is wrong with a new definition, apart from ObjectMeta's own rules (CRD-1). */
@@ -67,6 +77,7 @@ export function validateCrd(crd: Crd, rules: CrdRules): FieldError[] {
     requireValidTypes: true,
     requireAtomicSets: true,
     requireMapKeys: true,
+    stored: storedExpressions([]),
   });
 }
 
@@ -82,8 +93,17 @@ export function validateCrdUpdate(crd: Crd, old: Crd, rules: CrdRules): FieldErr
     requireValidTypes: before.every(hasValidType),
     requireAtomicSets: !before.some(isNonAtomicSet),
     requireMapKeys: before.every((schema) => mapKeyErrors(schema, '').length === 0),
+    stored: storedExpressions(before),
   });
   return [...errors, ...immutableErrors(crd, old)];
+}
+
+function storedExpressions(schemas: readonly SchemaProps[]): StoredExpressions {
+  const rules = schemas.flatMap((schema) => schema['x-kubernetes-validations'] ?? []);
+  return {
+    rules: new Set(rules.map(({ rule }) => rule)),
+    messageExpressions: new Set(rules.map(({ messageExpression = '' }) => messageExpression)),
+  };
 }
 
 /** What a write to `status` may not do. */
@@ -219,9 +239,6 @@ function versionErrors(internal: InternalSpec, options: Options): FieldError[] {
   if (names.size < versions.length) {
     errors.push(invalid('spec.versions', [...versions], 'must contain unique version names'));
   }
-  const first = versions[0]?.name ?? '';
-  const wrong = first === '' ? [] : dns1035Label(first);
-  if (wrong.length > 0) errors.push(invalid('spec.version', first, wrong.join(',')));
   if (versions.filter((version) => version.storage).length !== 1) {
     const detail = 'must have exactly one version marked as storage version';
     const none = '[]apiextensions.CustomResourceDefinitionVersion(nil)';
@@ -231,6 +248,9 @@ function versionErrors(internal: InternalSpec, options: Options): FieldError[] {
         : invalid('spec.versions', [...versions], detail),
     );
   }
+  const first = versions[0]?.name ?? '';
+  const wrong = first === '' ? [] : dns1035Label(first);
+  if (wrong.length > 0) errors.push(invalid('spec.version', first, wrong.join(',')));
   return errors;
 }
 
@@ -258,7 +278,7 @@ function oneVersionErrors(
       columnErrors(column, indexPath(childPath(path, 'additionalPrinterColumns'), index)),
     ),
     ...selectable(version.selectableFields, {
-      schema: version.schema ?? internal.top.schema,
+      schema: version.schema,
       path: childPath(path, 'selectableFields'),
       where: 'version.schema.openAPIV3Schema is not included',
       options,
@@ -350,9 +370,8 @@ function schemaErrors(
   if (reason === undefined) {
     structure = validateStructural(props, path);
     if (structure.length === 0) {
-      const { embedded } = options.rules;
-      const requirePruned = true;
-      structure = validateDefaults(schemaFromOpenApi(props), path, { embedded, requirePruned });
+      const { embedded, judgeDefault } = options.rules;
+      structure = validateDefaults(schemaFromOpenApi(props), path, { embedded, judgeDefault });
     }
     errors.push(...structure);
   }
@@ -385,6 +404,7 @@ function ruleErrors(
     schema: schemaFromOpenApi(props),
     path: at.path,
     blocked: at.blocked,
+    stored: options.stored,
     unchanged: old !== undefined && jsonEqual(old as JsonObject, props as JsonObject),
   });
 }
@@ -429,13 +449,14 @@ function goName(name: string): string {
 function storedVersionErrors(crd: Crd): FieldError[] {
   const field = 'status.storedVersions';
   const stored = crd.status?.storedVersions ?? [];
-  if (stored.length === 0) return [invalid(field, [], 'must have at least one stored version')];
+  if (stored.length === 0)
+    return [invalidGo(field, '[]string(nil)', 'must have at least one stored version')];
   const errors: FieldError[] = [];
   const left = new Map(stored.map((version, index) => [version, index]));
   for (const version of crd.spec.versions) {
     if (version.storage && !left.has(version.name)) {
       const detail = `must have the storage version ${version.name}`;
-      errors.push(invalid(field, [...stored], detail));
+      errors.push(invalidGo(field, goStrings(stored), detail));
     }
     left.delete(version.name);
   }

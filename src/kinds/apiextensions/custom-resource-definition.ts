@@ -32,7 +32,7 @@ import {
 } from './crd-validation.ts';
 
 /** Rules other rooms and engines bring: CEL, certificates, ObjectMeta of embedded objects. */
-export interface CrdOptions extends Pick<CrdRules, 'checkRules' | 'checkBundle'> {
+export interface CrdOptions extends Pick<CrdRules, 'checkRules' | 'judgeDefault' | 'checkBundle'> {
   readonly validateMeta?: EmbeddedRules['validateMeta'];
 }
 
@@ -80,6 +80,7 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
     dialect,
     embedded: embeddedRules(options.validateMeta),
     ...(options.checkRules === undefined ? {} : { checkRules: options.checkRules }),
+    ...(options.judgeDefault === undefined ? {} : { judgeDefault: options.judgeDefault }),
     ...(options.checkBundle === undefined ? {} : { checkBundle: options.checkBundle }),
   };
   return {
@@ -222,7 +223,7 @@ export function defaultCrd(crd: Crd): void {
 
 function nameErrors(crd: Crd): FieldError[] {
   const name = crd.metadata.name ?? '';
-  if (name === `${crd.spec.names.plural}.${crd.spec.group}`) return [];
+  if (name === '' || name === `${crd.spec.names.plural}.${crd.spec.group}`) return [];
   return [invalid('metadata.name', name, 'must be spec.names.plural+"."+spec.group')];
 }
 

@@ -6,15 +6,34 @@ import {
   type EmbeddedRules,
   validateEmbedded,
 } from '../../engines/schema/embedded.ts';
+import { goBadValue } from '../../engines/schema/go-wording.ts';
 import { childPath, keyPath } from '../../engines/schema/path.ts';
 import { pruneValue } from '../../engines/schema/prune.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
-import { validate } from '../../engines/schema/validate.ts';
+import { validateStructure } from '../../engines/schema/validate.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
+
+/**
+ * Judges a default by the CEL rules of its schema; a later engine implements it. Gives what is left of
+ * the budget, which is negative when it was passed.
+ */
+export type DefaultJudge = (
+  schema: Schema,
+  value: JsonValue,
+  at: { readonly path: string; readonly isRoot: boolean; readonly budget: number },
+) => { readonly errors: readonly FieldError[]; readonly left: number };
 
 export interface DefaultRuleOptions {
   readonly embedded: EmbeddedRules;
-  readonly requirePruned: boolean;
+  readonly judgeDefault: DefaultJudge | undefined;
+}
+
+/** What the rules of all defaults of a schema may cost together. */
+const budgetMax = 10_000_000;
+
+/** One walk over a schema. */
+interface Walk extends DefaultRuleOptions {
+  budget: number;
 }
 
 /** Puts a value where it stands in the embedded resource around it. */
@@ -36,10 +55,18 @@ export function validateDefaults(
   options: DefaultRuleOptions,
 ): FieldError[] {
   const root = { ...schema, embeddedResource: true };
-  return defaultsAt(root, { path, root, surround: (x) => x, insideMeta: false }, options);
+  return defaultsAt(
+    root,
+    { path, root, surround: (x) => x, insideMeta: false },
+    {
+      ...options,
+      budget: budgetMax,
+    },
+  );
 }
 
-function defaultsAt(schema: Schema, given: Place, options: DefaultRuleOptions): FieldError[] {
+function defaultsAt(schema: Schema, given: Place, options: Walk): FieldError[] {
+  if (options.budget < 0) return [];
   const place =
     schema.embeddedResource === true
       ? { ...given, insideMeta: false, root: schema, surround: withTypeMeta }
@@ -71,23 +98,21 @@ const withTypeMeta: Surround = (value) => ({
   ...(value as JsonObject),
 });
 
-function ownErrors(schema: Schema, place: Place, options: DefaultRuleOptions): FieldError[] {
+function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
   const standard = schema.default;
   if (standard === undefined) return [];
   const field = childPath(place.path, 'default');
   if (place.insideMeta) return metaDefaultErrors(schema, { ...place, field }, options);
   const errors: FieldError[] = [];
-  if (options.requirePruned) {
-    const pruned = copyJson(standard);
-    pruneValue(schema, pruned);
-    if (!jsonEqual(pruned, standard)) {
-      errors.push(invalid(field, standard, 'must not have unknown fields'));
-    }
+  const pruned = copyJson(standard);
+  pruneValue(schema, pruned);
+  if (!jsonEqual(pruned, standard)) {
+    errors.push({
+      ...invalid(field, '', ''),
+      message: `Invalid value: ${goBadValue(standard)}: must not have unknown fields`,
+    });
   }
-  const under = (error: FieldError) => ({
-    ...error,
-    field: error.field === '' ? field : childPath(field, error.field),
-  });
+  const under = (error: FieldError) => ({ ...error, field: pathUnder(field, error.field) });
   try {
     coerceEmbedded(schema, copyJson(standard), options.embedded);
   } catch (error) {
@@ -96,18 +121,41 @@ function ownErrors(schema: Schema, place: Place, options: DefaultRuleOptions): F
   }
   const embedded = validateEmbedded(schema, standard, options.embedded);
   if (embedded.length > 0) return [...errors, ...embedded.map(under)];
-  return [...errors, ...validate(schema)(standard, { prefix: field })];
+  return [...errors, ...valueErrors(schema, { ...place, field }, options)];
 }
+
+/** What the schema itself says against its default, or else its rules. */
+function valueErrors(
+  schema: Schema,
+  place: Place & { readonly field: string },
+  walk: Walk,
+): readonly FieldError[] {
+  const standard = schema.default as JsonValue;
+  const errors = validateStructure(schema)(standard, { prefix: place.field });
+  if (errors.length > 0 || walk.judgeDefault === undefined) return errors;
+  const at = { path: place.field, isRoot: place.root === schema, budget: walk.budget };
+  const judged = walk.judgeDefault(schema, standard, at);
+  walk.budget = judged.left;
+  return judged.errors;
+}
+
+const pathUnder = (parent: string, path: string): string => {
+  if (path === '') return parent;
+  return path.startsWith('[') ? `${parent}${path}` : `${parent}.${path}`;
+};
 
 function metaDefaultErrors(
   schema: Schema,
   place: Place & { readonly field: string },
-  options: DefaultRuleOptions,
+  options: Walk,
 ): FieldError[] {
   const standard = schema.default as JsonValue;
   const object = place.surround(copyJson(standard));
   const wrong = (reason: string) => [
-    invalid(place.field, standard, `must result in valid metadata: ${reason}`),
+    {
+      ...invalid(place.field, '', ''),
+      message: `Invalid value: ${goBadValue(standard)}: must result in valid metadata: ${reason}`,
+    },
   ];
   if (!isObject(object)) return [];
   try {
@@ -120,5 +168,5 @@ function metaDefaultErrors(
     (error) => `${error.field}: ${error.message}`,
   );
   if (texts.length > 0) return wrong(texts.length === 1 ? texts[0]! : `[${texts.join(', ')}]`);
-  return [...validate(schema)(standard, { prefix: place.field })];
+  return [...valueErrors(schema, place, options)];
 }

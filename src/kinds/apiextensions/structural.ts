@@ -27,8 +27,9 @@ export function notStructural(props: SchemaProps): string | undefined {
     const name = 'x-kubernetes-preserve-unknown-fields';
     return `internal error: '${name}' must be true or undefined`;
   }
-  if (Array.isArray(props.items))
+  if (Array.isArray(props.items) && props.items.length > 0) {
     return "OpenAPIV3Schema 'items' must be a schema, but is an array";
+  }
   for (const child of childrenOf(props)) {
     const reason = notStructural(child);
     if (reason !== undefined) return reason;
@@ -162,11 +163,17 @@ function restrictsNamesOnly(metadata: SchemaProps): boolean {
 
 const integerOrString: SchemaProps[] = [{ type: 'integer' }, { type: 'string' }];
 
+/** What documents only is not looked at. */
+function saysIntegerOrString(list: readonly SchemaProps[] | undefined): boolean {
+  const plain = list?.map(({ externalDocs, example, ...rest }) => rest);
+  return jsonEqual(plain, integerOrString);
+}
+
 /** The two ways to write int-or-string out, in which types may stand inside junctors. */
 function exceptions(props: SchemaProps): { skipAnyOf: boolean; skipFirstAllOf: boolean } {
   return {
-    skipAnyOf: jsonEqual(props.anyOf, integerOrString),
-    skipFirstAllOf: jsonEqual(props.allOf?.[0]?.anyOf, integerOrString),
+    skipAnyOf: saysIntegerOrString(props.anyOf),
+    skipFirstAllOf: saysIntegerOrString(props.allOf?.[0]?.anyOf),
   };
 }
 

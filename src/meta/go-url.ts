@@ -1,0 +1,76 @@
+import { goQuoted } from './field-error.ts';
+
+/** A URL as Go's `url.Parse` reads it; parts that are not there are empty. */
+export interface GoUrl {
+  readonly scheme: string;
+  /** User and password as they are written; undefined without an `@`. */
+  readonly user: string | undefined;
+  readonly host: string;
+  readonly path: string;
+  readonly query: string;
+  readonly fragment: string;
+}
+
+/** The parts of a URL; a text is what Go says against it (`parse ":": missing protocol scheme`). */
+export function parseGoUrl(text: string): GoUrl | string {
+  const hash = text.indexOf('#');
+  const [place, fragment] = hash < 0 ? [text, ''] : [text.slice(0, hash), text.slice(hash + 1)];
+  const wrong = (why: string) => `parse ${goQuoted(place)}: ${why}`;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: Go refuses them
+  if (/[\u0000-\u001f\u007f]/.test(place)) {
+    return wrong('net/url: invalid control character in URL');
+  }
+  if (place.startsWith(':')) return wrong('missing protocol scheme');
+  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*):/.exec(place)?.[1] ?? '';
+  const rest = scheme === '' ? place : place.slice(scheme.length + 1);
+  const mark = rest.indexOf('?');
+  const [before, query] = mark < 0 ? [rest, ''] : [rest.slice(0, mark), rest.slice(mark + 1)];
+  const bare = {
+    scheme: scheme.toLowerCase(),
+    user: undefined,
+    host: '',
+    path: '',
+    query,
+    fragment,
+  };
+  if (!before.startsWith('/')) {
+    if (scheme !== '') return bare;
+    const [segment = ''] = before.split('/', 1);
+    if (segment.includes(':')) return wrong('first path segment in URL cannot contain colon');
+    const why = escapeProblem(before);
+    return why === undefined ? { ...bare, path: before } : wrong(why);
+  }
+  const isPlace = before.startsWith('//') && (scheme !== '' || !before.startsWith('///'));
+  const slash = before.indexOf('/', 2);
+  const authority = !isPlace ? '' : slash < 0 ? before.slice(2) : before.slice(2, slash);
+  const path = !isPlace ? before : slash < 0 ? '' : before.slice(slash);
+  const at = authority.lastIndexOf('@');
+  const host = authority.slice(at + 1);
+  const why =
+    hostProblem(host) ?? userProblem(authority.slice(0, Math.max(at, 0))) ?? escapeProblem(path);
+  if (why !== undefined) return wrong(why);
+  return { ...bare, user: at < 0 ? undefined : authority.slice(0, at), host, path };
+}
+
+function hostProblem(host: string): string | undefined {
+  const closing = host.lastIndexOf(']');
+  if (host.startsWith('[') && closing < 0) return "missing ']' in host";
+  const colon = host.startsWith('[') ? closing + 1 : host.lastIndexOf(':');
+  const port = colon < 0 ? '' : host.slice(colon);
+  if (!/^(:\d*)?$/.test(port)) return `invalid port ${goQuoted(port)} after host`;
+  const odd = /[\s\\^`{|}]/.exec(host)?.[0];
+  if (odd !== undefined) return `invalid character ${goQuoted(odd)} in host name`;
+  return escapeProblem(host);
+}
+
+/** Go says no more of what may not stand before an `@`. */
+function userProblem(user: string): string | undefined {
+  return /^[A-Za-z0-9\-._:~!$&'()*+,;=%@]*$/.test(user)
+    ? escapeProblem(user)
+    : 'net/url: invalid userinfo';
+}
+
+function escapeProblem(text: string): string | undefined {
+  const wrong = /%(?![0-9A-Fa-f]{2}).{0,2}/su.exec(text)?.[0];
+  return wrong === undefined ? undefined : `invalid URL escape ${goQuoted(wrong)}`;
+}

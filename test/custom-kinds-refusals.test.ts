@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { causesOf, definitionOf, definitions, versionOf } from './custom-kinds.ts';
+import { type Loose, startTestServer, type TestServer } from './harness.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server.stop());
+
+/** What is said against a definition with these members of `spec`. */
+async function complaints(properties: object, more: object = {}): Promise<readonly string[]> {
+  const spec = { type: 'object', properties };
+  const schema = { type: 'object', properties: { spec } };
+  const names = { group: 'refused.example.com', plural: 'snails', kind: 'Snail' };
+  const body = definitionOf({ ...names, schema, ...more });
+  return causesOf(await server.post(`${definitions}?dryRun=All`, body));
+}
+
+const root = 'spec.validation.openAPIV3Schema.properties[spec].properties';
+const rules = (...list: readonly Loose[]) => ({ 'x-kubernetes-validations': list });
+const text = { type: 'string' };
+
+describe('defaults', () => {
+  test('CRD-3: a default is judged by the rules of its schema', async () => {
+    const short = { ...text, maxLength: 9, ...rules({ rule: 'self.size() < 3' }) };
+    expect(await complaints({ a: { ...short, default: 'ab' } })).toEqual([]);
+    expect(await complaints({ a: { ...short, default: 'abc' } })).toEqual([
+      `${root}[a].default: Invalid value: "string": failed rule: self.size() < 3`,
+    ]);
+    const fresh = { rule: 'oldSelf.hasValue()', optionalOldSelf: true, message: 'no change' };
+    expect(await complaints({ a: { ...text, ...rules(fresh), default: 'x' } })).toEqual([
+      `${root}[a].default: Invalid value: "string": no change`,
+    ]);
+  });
+
+  test('CRD-2: of a default int-or-string says no type, and a format stands for it', async () => {
+    const either = { 'x-kubernetes-int-or-string': true, default: [1] };
+    expect(await complaints({ a: either })).toEqual([]);
+    const odd = { ...text, format: 'nonsense', default: {} };
+    expect(await complaints({ a: odd })).toEqual([
+      `${root}[a].default: Invalid value: "":  in body must be of type nonsense: ""`,
+    ]);
+  });
+
+  test('CRD-2: an embedded default is told at its own path, its value as Go has it', async () => {
+    const embedded = {
+      type: 'object',
+      'x-kubernetes-embedded-resource': true,
+      'x-kubernetes-preserve-unknown-fields': true,
+    };
+    const list = { type: 'array', items: embedded };
+    const one = { kind: 'A', metadata: { name: 'a', generation: -1 } };
+    expect(await complaints({ a: { ...list, default: [one] } })).toEqual([
+      `${root}[a].default[0].apiVersion: Required value: must not be empty`,
+      `${root}[a].default[0].metadata.generation: Invalid value: -1: ` +
+        'must be greater than or equal to 0',
+    ]);
+    const wrong = { apiVersion: 'v1', kind: 'A', metadata: { labels: [] } };
+    const [told] = await complaints({ a: { ...embedded, default: wrong } });
+    expect(told).toContain('map[string]interface {}{"labels":[]interface {}{}}: json: cannot');
+  });
+
+  test('CRD-2: an integer is compared with integers, a fraction with what Go prints', async () => {
+    const multiple = { type: 'integer', multipleOf: 0.5, default: 3 };
+    expect(await complaints({ a: multiple })).toEqual([
+      `${root}[a].default: Invalid value: 0: factor MultipleOf declared for  must be positive: 0`,
+    ]);
+    const large = { type: 'number', minimum: 1e10, default: 1.5e-7 };
+    expect(await complaints({ a: large })).toEqual([
+      `${root}[a].default: Invalid value: 1.5e-07:  in body should be greater than or equal to 1e+10`,
+    ]);
+    const many = { type: 'array', items: text, maxItems: 1, default: ['a', 'b'] };
+    expect(await complaints({ a: many })).toEqual([
+      `${root}[a].default: Too many: 2: must have at most 1 items`,
+    ]);
+  });
+});
+
+describe('rules', () => {
+  const at = (name: string) => `${root}[${name}].x-kubernetes-validations`;
+  const shown = (rule: string) =>
+    `apiextensions.ValidationRule{Rule:"${rule}", Message:"", MessageExpression:"", ` +
+    'Reason:(*apiextensions.FieldValueErrorReason)(nil), FieldPath:"", ' +
+    'OptionalOldSelf:(*bool)(nil)}';
+
+  test('CRD-3: a rule that does not compile stands in the complaint as Go has it', async () => {
+    expect(await complaints({ a: { ...text, ...rules({ rule: '1 + 1' }) } })).toEqual([
+      `${at('a')}[0].rule: Invalid value: ${shown('1 + 1')}: ` +
+        'cel expression must evaluate to a bool',
+    ]);
+  });
+
+  test('CRD-3: new rules cannot use what the release before did not know', async () => {
+    const list = { type: 'array', items: text, maxItems: 3 };
+    const newer = ['self.distinct() == self', "self.all(i, x, x != '')", 'isSemver(self[0])'];
+    for (const rule of newer) {
+      const [told] = await complaints({ a: { ...list, ...rules({ rule }) } });
+      expect(told).toContain('compilation failed: ERROR: <input>:1:');
+      expect(told).toContain('undeclared reference to');
+    }
+  });
+
+  test('CRD-3: rules over what has no type are told so', async () => {
+    const any = { 'x-kubernetes-preserve-unknown-fields': true };
+    expect(await complaints({ a: { ...any, ...rules({ rule: 'true' }) } })).toEqual([
+      `${at('a')}: Internal error: internal error: failed to construct type information for ` +
+        'x-kubernetes-validations rules: unable to convert structural schema to CEL declarations',
+    ]);
+  });
+
+  test('CRD-3: types have the names of the members they are of, from the rule on', async () => {
+    const inner = { type: 'object', properties: { x: { type: 'object' } } };
+    const [told] = await complaints({ 'a-b': { ...inner, ...rules({ rule: 'self.x' }) } });
+    expect(told).toContain('cel expression must evaluate to a bool');
+    const [named] = await complaints({
+      'a-b': { ...inner, ...rules({ rule: 'size(self.x) > 0' }) },
+    });
+    expect(named).toContain("no matching overload for 'size' applied to '(selfType.x)'");
+  });
+
+  test('CRD-3: maps that change as a whole have old values all the same', async () => {
+    const atomic = { type: 'object', 'x-kubernetes-map-type': 'atomic' };
+    const member = { type: 'integer', ...rules({ rule: 'self >= oldSelf' }) };
+    expect(await complaints({ a: { ...atomic, properties: { b: member } } })).toEqual([]);
+  });
+});
+
+describe('the rest of a definition', () => {
+  test('CRD-1: what is stored is told as Go has it', async () => {
+    const versions = [versionOf('v1', { type: 'object' })];
+    expect(await complaints({}, { versions })).toContain(
+      'status.storedVersions: Invalid value: []string(nil): must have at least one stored version',
+    );
+  });
+
+  test('CRD-4: a version that shares its schema has no selectable fields of its own', async () => {
+    const schema = {
+      type: 'object',
+      properties: { spec: { type: 'object', properties: { a: text } } },
+    };
+    const selectableFields = [{ jsonPath: '.spec.a' }];
+    const versions = [
+      versionOf('v1', schema, { storage: true, selectableFields }),
+      versionOf('v2', schema),
+    ];
+    expect(await complaints({}, { versions })).toEqual([
+      'spec.versions[0].selectableFields: Invalid value: "": ' +
+        'selectableFields may only be set when version.schema.openAPIV3Schema is not included',
+    ]);
+  });
+
+  test.each([
+    [':', 'Required value: url must be a valid URL: parse ":": missing protocol scheme'],
+    ['https:///x', 'Invalid value: "": host must be specified'],
+    ['https://x%zz', 'Required value: url must be a valid URL: parse "https://x%zz": invalid URL'],
+  ])('CRD-4: the conversion webhook at %s is refused', async (url, message) => {
+    const webhook = { conversionReviewVersions: ['v1'], clientConfig: { url } };
+    const more = { conversion: { strategy: 'Webhook', webhook } };
+    const [told] = await complaints({}, { more });
+    expect(told).toContain(`spec.conversion.webhookClientConfig.url: ${message}`);
+  });
+
+  test('CRD-1: members that upstream decodes by itself may have others inside', async () => {
+    const names = { group: 'lenient.example.com', plural: 'moths', kind: 'Moth' };
+    const spec = { type: 'object', additionalProperties: { ...text, odd: 1 } };
+    const body = definitionOf({
+      ...names,
+      schema: { type: 'object', odd: 1, properties: { spec } },
+    });
+    const answer = await server.post(`${definitions}?dryRun=All&fieldValidation=Strict`, body);
+    expect([answer.status, answer.body.message]).toEqual([
+      400,
+      expect.stringMatching(/unknown field "spec.versions\[0\].schema.openAPIV3Schema.odd"$/),
+    ]);
+  });
+});
