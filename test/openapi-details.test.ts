@@ -23,23 +23,56 @@ test('API-12: what is passed through takes its own options, and a proxy all meth
   const pod = '/api/v1/namespaces/{namespace}/pods/{name}';
   const namesOf = (list: Loose[] = []) => list.map(({ name }) => name);
   const shared = ['name', 'namespace'];
-  for (const [rest, own, ofPath] of [
-    ['attach', ['container', 'stderr', 'stdin', 'stdout', 'tty'], shared],
-    ['portforward', ['ports'], shared],
-    ['proxy', ['path'], shared],
-    ['proxy/{path}', ['path'], [...shared, 'path']],
+  // What all operations of a path take is said of the path.
+  for (const [rest, ofPath] of [
+    ['attach', [...shared, 'container', 'stderr', 'stdin', 'stdout', 'tty']],
+    ['portforward', [...shared, 'ports']],
+    ['proxy', [...shared, 'path']],
+    ['proxy/{path}', [...shared, 'path', 'path']],
   ] as const) {
     const item = paths[`${pod}/${rest}`];
-    expect(namesOf(item.get.parameters), rest).toEqual(own);
+    expect(item.get.parameters, rest).toBeUndefined();
     expect(namesOf(item.parameters), rest).toEqual(ofPath);
   }
   const log = paths[`${pod}/log`];
-  expect(namesOf(log.get.parameters)).toContain('tailLines');
+  expect(namesOf(log.parameters)).toContain('tailLines');
   expect(namesOf(log.parameters)).toContain('pretty');
   const proxy = paths['/api/v1/nodes/{name}/proxy/{path}'];
   const every = ['delete', 'get', 'head', 'options', 'patch', 'post', 'put'];
   expect(Object.keys(proxy).sort()).toEqual([...every, 'parameters'].sort());
   expect(proxy.head.operationId).toBe('connectCoreV1HeadNodeProxyWithPath');
+});
+
+test('API-12: the version and the issuer of tokens are described', async () => {
+  const version = await part('version');
+  expect(version.paths['/version/'].get.operationId).toBe('getCodeVersion');
+  const info = version.components.schemas['io.k8s.apimachinery.pkg.version.Info'];
+  expect(info.required).toHaveLength(9);
+  for (const [name, id, type] of [
+    ['openid/v1/jwks', 'getServiceAccountIssuerOpenIDKeyset', 'application/jwk-set+json'],
+    [
+      '.well-known/openid-configuration',
+      'getServiceAccountIssuerOpenIDConfiguration',
+      'application/json',
+    ],
+  ] as const) {
+    const { paths, components } = await part(name);
+    const { operationId, responses } = paths[`/${name}/`].get;
+    expect(operationId).toBe(id);
+    expect(responses['200'].content).toEqual({ [type]: { schema: { type: 'string' } } });
+    expect(components).not.toHaveProperty('schemas');
+  }
+  const { body } = await server.get('/openapi/v2');
+  expect(body.paths['/version/'].get.consumes).toEqual(['application/json']);
+  expect(body.paths['/openid/v1/jwks/'].get).not.toHaveProperty('consumes');
+  const { caBundle } =
+    body.definitions['io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec']
+      .properties;
+  expect(caBundle).toEqual({
+    type: 'string',
+    format: 'byte',
+    'x-kubernetes-list-type': 'atomic',
+  });
 });
 
 test('API-12: a Namespace’s deletion is told as a Status, unions and enums as upstream’s', async () => {

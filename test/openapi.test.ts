@@ -313,7 +313,7 @@ describe('what documents say', () => {
       patch: ['patch', 'patch'],
       update: ['put', 'put'],
     };
-    const names = Object.keys(await index()).filter((name) => /\/v\d/.test(name));
+    const names = Object.keys(await index()).filter((name) => /^apis?\/.*v\d/.test(name));
     for (const name of names) {
       const { body: discovery } = await server.get(`/${name}`);
       const document = await part(name);
@@ -645,6 +645,23 @@ describe('custom kinds', () => {
     expect(paths).toHaveProperty([
       `/apis/${group}/v1/namespaces/{namespace}/crontabs/{name}/scale`,
     ]);
+    // Their documents say less than, and other things than, those of built-in kinds.
+    expect(components).not.toHaveProperty('securitySchemes');
+    expect(paths).not.toHaveProperty([`/apis/${group}/v1/`]);
+    expect(Object.keys(patch.responses)).toEqual(['200', '401']);
+    const all = paths[`/apis/${group}/v1/namespaces/{namespace}/crontabs`];
+    expect(all.delete).not.toHaveProperty('requestBody');
+    const named = (list: Loose[]) => list.map(({ name }) => name);
+    expect(named(all.parameters)).toEqual(['namespace', 'pretty']);
+    expect(named(all.delete.parameters)).toEqual(named(all.get.parameters));
+    const one = paths[`/apis/${group}/v1/namespaces/{namespace}/crontabs/{name}`];
+    expect(named(one.get.parameters)).toEqual(['resourceVersion']);
+    expect(Object.keys(one.delete.requestBody.content)).toEqual([
+      'application/json',
+      'application/yaml',
+    ]);
+    const scale = paths[`/apis/${group}/v1/namespaces/{namespace}/crontabs/{name}/scale`];
+    expect(scale.get['x-kubernetes-group-version-kind'].kind).toBe('CronTab');
     const alpha = await part(`apis/${group}/v1alpha1`);
     expect(alpha.paths).not.toHaveProperty([
       `/apis/${group}/v1alpha1/namespaces/{namespace}/crontabs/{name}/scale`,
@@ -691,6 +708,7 @@ describe('custom kinds', () => {
     expect(definitions['com.example.older.v1alpha1.CronTab']).toEqual({
       type: 'object',
       'x-kubernetes-group-version-kind': [{ group, version: 'v1alpha1', kind: 'CronTab' }],
+      'x-kubernetes-selectable-fields': [],
     });
     expect(definitions['com.example.older.v1.CronTabList'].properties.items.items).toEqual({
       $ref: '#/definitions/com.example.older.v1.CronTab',

@@ -5,6 +5,7 @@ import { gzip } from 'node:zlib';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import { jsonText } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
+import type { OpenApiSource } from '../views/openapi-document.ts';
 import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
 import { openApiV2 } from '../views/openapi-v2.ts';
 import { openApiV2Shapes } from '../views/openapi-v2-proto.ts';
@@ -75,6 +76,7 @@ export class OpenApiDocuments {
   readonly #source: {
     readonly dialect: Dialect;
     readonly release: string;
+    readonly plainPaths: () => readonly string[];
     readonly snapshot: () => CatalogueSnapshot;
     readonly nowMs: () => number;
   };
@@ -85,6 +87,7 @@ export class OpenApiDocuments {
   constructor(source: {
     readonly dialect: Dialect;
     readonly release: string;
+    readonly plainPaths: () => readonly string[];
     readonly snapshot: () => CatalogueSnapshot;
     readonly nowMs: () => number;
   }) {
@@ -124,15 +127,18 @@ export class OpenApiDocuments {
   whole(): HeldDocument {
     const snapshot = this.#source.snapshot();
     if (this.#whole?.generation === snapshot.generation) return this.#whole.document;
-    const { dialect, release } = this.#source;
-    const document = this.#hold(openApiV2({ snapshot, dialect, release }), openApiV2Shapes);
+    const document = this.#hold(openApiV2(this.#sourceAt(snapshot)), openApiV2Shapes);
     this.#whole = { generation: snapshot.generation, document };
     return document;
   }
 
   #places(snapshot: CatalogueSnapshot): DocumentPlace[] {
-    const { dialect, release } = this.#source;
-    return openApiV3Places({ snapshot, dialect, release });
+    return openApiV3Places(this.#sourceAt(snapshot));
+  }
+
+  #sourceAt(snapshot: CatalogueSnapshot): OpenApiSource {
+    const { dialect, release, plainPaths } = this.#source;
+    return { snapshot, dialect, release, plainPaths: plainPaths() };
   }
 
   /** What is held, while its kinds are the same; else made anew. */

@@ -39,6 +39,7 @@ export function documentsOf(context: EndpointContext): OpenApiDocuments {
   const made = new OpenApiDocuments({
     dialect,
     release,
+    plainPaths: context.plainPaths,
     snapshot: () => catalogue.snapshot(),
     nowMs: () => context.clock.now(),
   });

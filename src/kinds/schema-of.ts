@@ -181,7 +181,7 @@ function overridesOf(field: FieldFacts): Partial<Schema> {
   const isList = listTypeName(field.type);
   return {
     ...(field.default === undefined ? {} : { default: JSON.parse(field.default) as JsonValue }),
-    ...(isList ? listTopology(field.marks) : {}),
+    ...(isList ? listTopology(field.marks) : markedAtomic(field.marks)),
     ...(isList ? {} : mapTopology(mapType)),
     ...(patchStrategies.length === 0
       ? {}
@@ -193,6 +193,11 @@ function overridesOf(field: FieldFacts): Partial<Schema> {
 /** What a field says holds over what its type does: an atomic reference can be granular in a field. */
 function mapTopology(mapType: string | undefined): Partial<Schema> {
   return mapType === 'atomic' || mapType === 'granular' ? { mapType } : {};
+}
+
+/** Bytes are a list to Go, and are marked like one. */
+function markedAtomic({ listType }: FieldMarks): Partial<Schema> {
+  return listType === 'atomic' ? { listType } : {};
 }
 
 function listTypeName(type: string): boolean {

@@ -6,6 +6,7 @@ import {
   type ResourceDef,
   type SubresourceDef,
   subresourcesOf,
+  type VersionDef,
 } from '../catalogue/resource-def.ts';
 import { apiVersionOf } from '../meta/types.ts';
 
@@ -135,6 +136,10 @@ function storageHash(def: ResourceDef): string {
   const isStored = isListed && def.isComputed !== true;
   if (!isStored) return '';
   const { apiVersion, kind } = def.storage;
+  // Custom kinds tell it while clients can ask for that version.
+  const isTold = ({ version, served }: VersionDef) =>
+    served && apiVersionOf({ group: def.group, version }) === apiVersion;
+  if (def.custom !== undefined && !def.versions.some(isTold)) return '';
   const qualified = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
   return digest(`${qualified}/${kind}`);
 }

@@ -10,9 +10,11 @@ export interface DiscoveryPath {
   readonly path: string;
   readonly tag: string;
   readonly operationId: string;
-  /** Type of the answer, as the tables name it. */
-  readonly answers: string;
+  /** Type of the answer, as the tables name it; absent: text. */
+  readonly answers?: string;
   readonly description: string;
+  /** What it takes and gives; absent: the encodings of objects. */
+  readonly types?: { readonly takes?: readonly string[]; readonly produces: readonly string[] };
 }
 
 /** `core`, `apps`, `rbacAuthorization`: how operations of a group are tagged. */
@@ -26,10 +28,46 @@ export function isBuiltIn(snapshot: CatalogueSnapshot, group: string): boolean {
   return snapshot.defs.some((def) => def.group === group && def.custom === undefined);
 }
 
-/** The discovery paths above versions: the two roots, and one of each group of the server's own. */
-export function rootDiscovery(snapshot: CatalogueSnapshot, dialect: Dialect): DiscoveryPath[] {
+/** What a server answers beside its objects: the two last are there where it issues tokens. */
+const plainDocuments: readonly DiscoveryPath[] = [
+  {
+    path: '/version',
+    tag: 'version',
+    operationId: 'getCodeVersion',
+    answers: 'version.Info',
+    description: 'get the code version',
+    types: { takes: ['application/json'], produces: ['application/json'] },
+  },
+  {
+    path: '/.well-known/openid-configuration',
+    tag: 'WellKnown',
+    operationId: 'getServiceAccountIssuerOpenIDConfiguration',
+    description: 'get the OpenID configuration of the issuer of service accounts',
+    types: { produces: ['application/json'] },
+  },
+  {
+    path: '/openid/v1/jwks',
+    tag: 'openid',
+    operationId: 'getServiceAccountIssuerOpenIDKeyset',
+    description: 'get the public keys of the issuer of service accounts',
+    types: { produces: ['application/jwk-set+json'] },
+  },
+];
+
+/**
+ * The discovery paths above versions: the two roots, one of each group of the server's own, and those
+ * of `plainPaths` and `/version` that are described.
+ */
+export function rootDiscovery(source: {
+  readonly snapshot: CatalogueSnapshot;
+  readonly dialect: Dialect;
+  readonly plainPaths: readonly string[];
+}): DiscoveryPath[] {
+  const { snapshot, dialect, plainPaths } = source;
   const groups = snapshot.groups().filter((group) => group !== '' && isBuiltIn(snapshot, group));
+  const served = new Set([...plainPaths, '/version']);
   return [
+    ...plainDocuments.filter(({ path }) => served.has(path)),
     {
       path: '/api',
       tag: 'core',
@@ -68,15 +106,17 @@ export function versionDiscovery(dialect: Dialect, at: GroupVersion): DiscoveryP
 
 /** A discovery path's operation. */
 export function discoveryRoute(dialect: Dialect, discovery: DiscoveryPath): Route {
-  const types = ['application/json', 'application/yaml', dialect.protobufMediaType];
+  const { answers } = discovery;
+  const encodings = ['application/json', 'application/yaml', dialect.protobufMediaType];
+  const { takes, produces } = discovery.types ?? { takes: encodings, produces: encodings };
   return {
     path: `${discovery.path}/`,
     method: 'get',
     operationId: discovery.operationId,
     description: discovery.description,
     query: [],
-    responses: [[200, { type: discovery.answers }]],
-    produces: types,
-    takes: types,
+    responses: [[200, answers === undefined ? 'text' : { type: answers }]],
+    produces,
+    takes: takes ?? [],
   };
 }

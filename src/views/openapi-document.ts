@@ -11,6 +11,7 @@ import {
   type DiscoveryPath,
   discoveryRoute,
   groupTag,
+  isBuiltIn,
   versionDiscovery,
 } from './openapi-discovery.ts';
 import { customDefinitionName, definitionName, groupOfFacts } from './openapi-names.ts';
@@ -38,6 +39,8 @@ export interface OpenApiSource {
   readonly dialect: Dialect;
   /** What the document says is its API's version (`v1.32.0`). */
   readonly release: string;
+  /** The paths served beside the objects'. */
+  readonly plainPaths: readonly string[];
 }
 
 /** Collects paths and the definitions they need, for one document. */
@@ -73,14 +76,18 @@ export function servedAt(
   });
 }
 
-/** Begins a document. */
+/**
+ * Begins a document.
+ * @param options.custom it is of custom kinds alone
+ */
 export function openApiBuilder(
   source: OpenApiSource,
-  options: { form: OpenApiForm; operations: OperationForm },
+  options: { form: OpenApiForm; operations: OperationForm; custom: boolean },
 ): OpenApiBuilder {
-  const { form, operations } = options;
+  const { form, operations, custom } = options;
   const { dialect, snapshot } = source;
   const paths = new Map<string, Record<string, string>>();
+  const routes = new Map<string, { route: Route; parts: OperationParts }[]>();
   const types = new Map<string, Schema>();
   const definitions = new Map<string, string>();
   const context = schemaContext({
@@ -93,10 +100,9 @@ export function openApiBuilder(
   const schemaAt = (at: GroupVersion) => (schema: RouteSchema) =>
     routeSchema(context, definitions, { schema, at });
   const addRoute = (route: Route, parts: OperationParts) => {
-    const { path, method } = route;
-    const item = paths.get(path) ?? { parameters: pathParametersText(form, path) };
-    item[method] = operationText(operations, route, parts);
-    paths.set(path, item);
+    const known = routes.get(route.path);
+    if (known === undefined) routes.set(route.path, [{ route, parts }]);
+    else known.push({ route, parts });
   };
   const addPath = (path: DiscoveryPath, parts: OperationParts) => {
     const route = discoveryRoute(dialect, path);
@@ -108,7 +114,7 @@ export function openApiBuilder(
         tag: `${groupTag(dialect, at.group)}_${at.version}`,
         schema: schemaAt(at),
       };
-      addPath(versionDiscovery(dialect, at), parts);
+      if (isBuiltIn(snapshot, at.group)) addPath(versionDiscovery(dialect, at), parts);
       for (const { def, version } of servedAt(snapshot, at)) {
         for (const route of routesOf(dialect, def, version)) addRoute(route, parts);
       }
@@ -117,10 +123,11 @@ export function openApiBuilder(
       addPath(path, { tag: path.tag, schema: schemaAt({ group: '', version: 'v1' }) });
     },
     finish() {
+      for (const [path, ofPath] of routes) paths.set(path, pathItem(form, operations, ofPath));
       // A map's iteration reaches what is added on the way: the definitions' own references. No
       // custom kind takes the place of a built-in type of the same name.
       for (const [name, schema] of types) {
-        const kinds = kindsOf(dialect, schema);
+        const kinds = kindsOf(dialect, { schema, custom });
         const more = { ...(kinds.length === 0 ? {} : kindJson(...kinds)), ...unionJson(schema) };
         definitions.set(name, definitionText(context, schema, more));
       }
@@ -132,6 +139,24 @@ export function openApiBuilder(
 interface OperationParts {
   readonly tag: string;
   readonly schema: SchemaText;
+}
+
+/** The operations of a path: what all of them can be given is said once. */
+function pathItem(
+  form: OpenApiForm,
+  operations: OperationForm,
+  ofPath: readonly { route: Route; parts: OperationParts }[],
+): Record<string, string> {
+  const [first, ...others] = ofPath.map(({ route }) => route);
+  const { path = '', query: firstQuery = [] } = first ?? {};
+  const common = firstQuery.filter((name) => others.every(({ query }) => query.includes(name)));
+  const item: Record<string, string> = { parameters: pathParametersText(form, path, common) };
+  for (const { route, parts } of ofPath) {
+    const query =
+      common.length === 0 ? route.query : route.query.filter((name) => !common.includes(name));
+    item[route.method] = operationText(operations, { ...route, query }, parts);
+  }
+  return item;
 }
 
 function operationText(form: OperationForm, route: Route, { tag, schema }: OperationParts): string {
@@ -222,8 +247,7 @@ function customRef(context: SchemaContext, definitions: Definitions, use: Custom
 }
 
 function selectableFields(def: ResourceDef, version: string): JsonObject {
-  const labels = def.strategy.fieldLabels?.[version];
-  if (labels === undefined) return {};
+  const labels = def.strategy.fieldLabels?.[version] ?? {};
   const fields = Object.keys(labels).map((fieldPath) => ({ fieldPath }));
   return { 'x-kubernetes-selectable-fields': fields };
 }
@@ -271,7 +295,10 @@ function listDefinition(
 /** Kinds of `meta` that are registered in every group, being bodies or answers of all. */
 const everywhere = new Set(['meta.v1.DeleteOptions', 'meta.v1.WatchEvent']);
 
-function kindsOf(dialect: Dialect, schema: Schema): readonly GroupVersionKind[] {
+function kindsOf(
+  dialect: Dialect,
+  { schema, custom }: { readonly schema: Schema; readonly custom: boolean },
+): readonly GroupVersionKind[] {
   const { typeName } = schema;
   const hasKind = schema.properties?.has('kind') === true && schema.properties.has('apiVersion');
   const isEvent = typeName === 'meta.v1.WatchEvent';
@@ -281,8 +308,13 @@ function kindsOf(dialect: Dialect, schema: Schema): readonly GroupVersionKind[] 
   if (!everywhere.has(typeName)) {
     return [{ group: facts === 'meta' ? '' : groupOfFacts(dialect, facts), version, kind: name }];
   }
-  return knownGroupVersions(dialect).map((at) => ({ ...at, kind: name }));
+  const all = knownGroupVersions(dialect);
+  const outside = custom ? clientless.map((stem) => dialect.group(stem)) : [];
+  return all.filter((at) => !outside.includes(at.group)).map((at) => ({ ...at, kind: name }));
 }
+
+/** Groups that upstream's clients know nothing of, from which it tells of custom kinds. */
+const clientless = ['admission', 'apiextensions', 'apiregistration', 'imagepolicy'];
 
 /** Types without tables are kinds when they have a kind's metadata. */
 function isKind(typeName: string): boolean {

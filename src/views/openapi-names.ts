@@ -7,6 +7,7 @@ const packages: readonly (readonly [start: string, place: string])[] = [
   ['resource.Quantity', 'apimachinery.pkg.api.'],
   ['intstr.', 'apimachinery.pkg.util.'],
   ['runtime.', 'apimachinery.pkg.'],
+  ['version.', 'apimachinery.pkg.'],
   ['apiextensions.', 'apiextensions-apiserver.pkg.apis.'],
   ['apiregistration.', 'kube-aggregator.pkg.apis.'],
 ];

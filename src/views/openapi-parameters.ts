@@ -117,14 +117,19 @@ interface Parameter {
 /** What is passed through is not printed, prettily or not. */
 const passedThrough = /\{name\}\/(?:attach|exec|portforward|proxy)(?:\/\{path\})?$/;
 
-/** The JSON of the parameters every operation of a path takes: those in the path, and `pretty`. */
-export function pathParametersText(form: 'v2' | 'v3', path: string): string {
+/** The JSON of the parameters every operation of a path takes: those in the path, `pretty`, and `more`. */
+export function pathParametersText(
+  form: 'v2' | 'v3',
+  path: string,
+  more: readonly ParameterName[],
+): string {
   const all = ['name', 'namespace', 'path'] as const;
   const names = all.filter((name) => path.includes(`{${name}}`));
   const pretty = passedThrough.test(path) ? [] : (['pretty'] as const);
-  return keptText(`${form} ${[...names, ...pretty].join()}`, () => [
+  const query = sorted([...more, ...pretty]);
+  return keptText(`${form} ${names.join()}?${query.join()}`, () => [
     ...names.map((name) => parameterJson(form, { name, in: 'path', type: 'string' })),
-    ...pretty.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] })),
+    ...query.map((name) => parameterJson(form, { name, in: 'query', type: queryTypes[name] })),
   ]);
 }
 

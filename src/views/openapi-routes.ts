@@ -43,7 +43,7 @@ export interface Route {
   };
   readonly responses: readonly (readonly [status: 200 | 201 | 202, RouteSchema])[];
   readonly produces: readonly string[];
-  /** What is taken where there is no body to say it of; absent: anything. */
+  /** What is taken where there is no body to say it of; absent: anything; empty: it is not said. */
   readonly takes?: readonly string[];
 }
 
@@ -109,8 +109,11 @@ function listTypes(place: Place): readonly string[] {
   return def.custom === undefined ? [...mediaTypes(place), ...streams] : mediaTypes(place);
 }
 
+const anything = ['*/*'];
+const jsonOrYaml = ['application/json', 'application/yaml'];
+
 function bodyTypes({ def }: Place): readonly string[] {
-  return def.custom === undefined ? ['*/*'] : ['application/json', 'application/yaml'];
+  return def.custom === undefined ? anything : jsonOrYaml;
 }
 
 function patchTypes({ def }: Place): readonly string[] {
@@ -133,6 +136,7 @@ function collectionRoutes(place: Place): Route[] {
     method: 'get' as const,
     action: 'list' as const,
     kind: shared.kind,
+    takes: bodyTypes(place),
     query: routeParameters.list,
     responses: [[200, list] as const],
     produces: listTypes(place),
@@ -159,14 +163,20 @@ function collectionRoutes(place: Place): Route[] {
       ...shared,
       method: 'delete',
       action: 'deletecollection',
-      query: routeParameters.deletecollection,
-      body: { schema: { type: 'meta.v1.DeleteOptions' }, types: ['*/*'], required: false },
+      takes: bodyTypes(place),
+      ...(def.custom === undefined
+        ? { query: routeParameters.deletecollection, body: deleteOptions(place) }
+        : { query: routeParameters.list }),
       responses: [[200, status]],
       operationId: operationId(place, 'delete', '', 'Collection'),
       description: `delete collection of ${def.kind}`,
     });
   }
   return routes;
+}
+
+function deleteOptions(place: Place): NonNullable<Route['body']> {
+  return { schema: { type: 'meta.v1.DeleteOptions' }, types: bodyTypes(place), required: false };
 }
 
 /** What POST, PUT and PATCH have in common. */
@@ -186,9 +196,17 @@ function writing(
     action,
     query: routeParameters[action],
     body: { schema: sends, types: takes, required: true },
-    responses: statuses[action].map((code) => [code, answer] as const),
+    responses: statusesOf(place, action).map((code) => [code, answer] as const),
     produces: mediaTypes(place),
   };
+}
+
+/** Patches create objects of custom kinds as well, which their documents do not tell. */
+function statusesOf(
+  { def }: Place,
+  action: 'post' | 'put' | 'patch',
+): readonly (200 | 201 | 202)[] {
+  return def.custom !== undefined && action === 'patch' ? [200] : statuses[action];
 }
 
 function objectRoutes(place: Place): Route[] {
@@ -204,7 +222,7 @@ function objectRoutes(place: Place): Route[] {
     method: 'delete',
     action: 'delete',
     query: routeParameters.delete,
-    body: { schema: { type: 'meta.v1.DeleteOptions' }, types: ['*/*'], required: false },
+    body: deleteOptions(place),
     responses: statuses.delete.map((code) => [code, answersObject(def) ? own : status] as const),
     produces: mediaTypes(place),
     operationId: operationId(place, 'delete'),
@@ -236,7 +254,8 @@ function readWriteRoutes(
     kind,
     method: 'get',
     action: 'get',
-    query: [],
+    takes: bodyTypes(place),
+    query: place.def.custom === undefined ? [] : ['resourceVersion'],
     responses: [[200, own]],
     produces: mediaTypes(place),
     operationId: operationId(place, 'read', rest),
@@ -268,7 +287,7 @@ const streams = new Set(['attach', 'exec', 'portforward', 'proxy']);
 
 function subresourceRoutes(place: Place, sub: SubresourceDef): Route[] {
   const path = `${collectionPath(place)}/{name}/${sub.name}`;
-  const kind = sub.kind ?? ownKind(place);
+  const kind = (place.def.custom === undefined ? sub.kind : undefined) ?? ownKind(place);
   if (streams.has(sub.name)) return connectRoutes(place, sub, { path, kind });
   const rest = capitalised(sub.name);
   const isText = sub.name === 'log';

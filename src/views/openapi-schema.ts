@@ -43,8 +43,26 @@ export function refTo(form: OpenApiForm, name: string): JsonObject {
   return { $ref: places[form] + name };
 }
 
-/** Stands for the body of a PATCH, which no table has. */
-const patchBody: Schema = { type: 'object', typed: true, typeName: 'meta.v1.Patch' };
+const text: Schema = { type: 'string', typed: true };
+const versionFields = [
+  ...['major', 'minor', 'gitVersion', 'gitCommit', 'gitTreeState'],
+  ...['buildDate', 'goVersion', 'compiler', 'platform'],
+];
+
+/** Types that no table has: the body of a PATCH, and what `/version` answers. */
+const ownTypes: ReadonlyMap<string, Schema> = new Map<string, Schema>([
+  ['meta.v1.Patch', { type: 'object', typed: true, typeName: 'meta.v1.Patch' }],
+  [
+    'version.Info',
+    {
+      type: 'object',
+      typed: true,
+      typeName: 'version.Info',
+      properties: new Map(versionFields.map((name) => [name, { schema: text }])),
+      required: versionFields,
+    },
+  ],
+]);
 
 /** A reference to a built-in type by its name in the tables (`meta.v1.ObjectMeta`). */
 export function typeRef(context: SchemaContext, typeName: string): JsonObject {
@@ -57,7 +75,7 @@ export function typeRefText(context: SchemaContext, typeName: string): string {
 }
 
 function namedSchema(typeName: string): Schema {
-  return typeName === patchBody.typeName ? patchBody : schemaOf(typeName);
+  return ownTypes.get(typeName) ?? schemaOf(typeName);
 }
 
 /** A schema as a document has it in place: named types become references. */
@@ -103,6 +121,7 @@ function reference(
   const extras = {
     ...(schema.default === undefined || schema === base ? {} : { default: schema.default }),
     ...(schema.mapType === base.mapType ? {} : mapTypeJson(schema)),
+    ...(schema.listType === base.listType ? {} : listJson(schema)),
     ...patchJson(schema),
   };
   return withRef(context, refTo(context.form, name), extras);
@@ -272,7 +291,7 @@ function customJson(context: SchemaContext, schema: Schema): JsonObject {
     ...(schema.description === undefined ? {} : { description: schema.description }),
     ...(shape.type === undefined ? {} : { type: shape.type }),
     ...(schema.format === undefined ? {} : { format: schema.format }),
-    ...(schema.default === undefined ? {} : { default: schema.default }),
+    ...(schema.default === undefined || context.form === 'v2' ? {} : { default: schema.default }),
     ...(schema.nullable === true && context.form === 'v3' ? { nullable: true } : {}),
     ...validationJson(context.form, schema.validation),
     ...intOrStringJson(context.form, schema),

@@ -7,8 +7,8 @@ import { queryParametersText } from './openapi-parameters.ts';
 /** The OpenAPI 2 document of all that is served (API-12) as JSON; a pure function of the snapshot. */
 export function openApiV2(source: OpenApiSource): string {
   const { snapshot, dialect, release } = source;
-  const builder = openApiBuilder(source, { form: 'v2', operations });
-  for (const path of rootDiscovery(snapshot, dialect)) builder.addDiscovery(path);
+  const builder = openApiBuilder(source, { form: 'v2', operations, custom: false });
+  for (const path of rootDiscovery(source)) builder.addDiscovery(path);
   for (const group of snapshot.groups()) {
     for (const version of snapshot.groupVersions(group)) builder.add({ group, version });
   }
@@ -39,8 +39,9 @@ const operations: OperationForm = {
             schema: schema(body.schema),
           });
     const all = [sent, parameters].filter((text) => text !== '');
+    const consumes = body?.types ?? takes;
     return {
-      consumes: jsonText(body?.types ?? takes),
+      consumes: consumes.length === 0 ? undefined : jsonText(consumes),
       produces: jsonText(produces),
       schemes: '["https"]',
       parameters: all.length === 0 ? undefined : `[${all.join()}]`,

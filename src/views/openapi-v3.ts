@@ -3,7 +3,7 @@ import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { jsonText } from '../codec/json.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { objectText } from './json-text.ts';
-import { rootDiscovery } from './openapi-discovery.ts';
+import { isBuiltIn, rootDiscovery } from './openapi-discovery.ts';
 import {
   type OpenApiBuilder,
   type OpenApiSource,
@@ -24,35 +24,43 @@ export interface DocumentPlace {
 
 /** The documents of a snapshot (API-12); each is a pure function of it. */
 export function openApiV3Places(source: OpenApiSource): DocumentPlace[] {
-  const { snapshot, dialect } = source;
-  const roots = rootDiscovery(snapshot, dialect).map((path) => ({
+  const { snapshot } = source;
+  const roots = rootDiscovery(source).map((path) => ({
     name: path.path.slice(1),
     defs: [],
-    make: () => documentOf(source, (builder) => builder.addDiscovery(path)),
+    make: () => documentOf(source, { custom: false, fill: (to) => to.addDiscovery(path) }),
   }));
   const versions = snapshot.groups().flatMap((group) => {
     const defs = snapshot.defs.filter((def) => def.group === group);
+    const custom = !isBuiltIn(snapshot, group);
     return snapshot.groupVersions(group).map((version) => ({
       name: `${group === '' ? 'api' : 'apis'}/${apiVersionOf({ group, version })}`,
       defs,
-      make: () => documentOf(source, (builder) => builder.add({ group, version })),
+      make: () => documentOf(source, { custom, fill: (to) => to.add({ group, version }) }),
     }));
   });
   return [...roots, ...versions];
 }
 
-function documentOf(source: OpenApiSource, fill: (builder: OpenApiBuilder) => void): string {
-  const builder = openApiBuilder(source, { form: 'v3', operations });
+/** Upstream makes the documents of custom kinds elsewhere, and they say less. */
+function documentOf(
+  source: OpenApiSource,
+  { custom, fill }: { readonly custom: boolean; readonly fill: (to: OpenApiBuilder) => void },
+): string {
+  const builder = openApiBuilder(source, { form: 'v3', operations, custom });
   fill(builder);
   const { paths, definitions } = builder.finish();
-  const securitySchemes = {
-    BearerToken: { type: 'apiKey', in: 'header', name: 'authorization' },
-  };
+  const securitySchemes = custom
+    ? undefined
+    : { BearerToken: { type: 'apiKey', in: 'header', name: 'authorization' } };
   return objectText({
     openapi: '"3.0.0"',
     info: jsonText({ title: source.dialect.productName, version: source.release }),
     paths,
-    components: objectText({ schemas: definitions, securitySchemes: jsonText(securitySchemes) }),
+    components: objectText({
+      schemas: definitions === '{}' ? undefined : definitions,
+      securitySchemes: securitySchemes && jsonText(securitySchemes),
+    }),
   });
 }
 

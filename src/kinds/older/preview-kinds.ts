@@ -20,6 +20,8 @@ interface Preview {
   readonly versions: readonly (string | VersionOptions)[];
   readonly shortNames?: readonly string[];
   readonly hasStatus?: boolean;
+  /** What a deletion answers; a Status unless said. */
+  readonly deleteAnswers?: 'object';
   /** What is printed after the name; the age alone unless said. */
   readonly columns?: readonly ColumnDef[];
   readonly name?: string;
@@ -169,6 +171,7 @@ const previews: readonly Preview[] = [
     kind: 'DeviceClass',
     resource: 'deviceclasses',
     scope: 'Cluster',
+    deleteAnswers: 'object',
     versions: ['v1beta1', 'v1alpha3'],
     spec: {},
   },
@@ -177,6 +180,7 @@ const previews: readonly Preview[] = [
     kind: 'ResourceClaim',
     resource: 'resourceclaims',
     scope: 'Namespaced',
+    deleteAnswers: 'object',
     versions: ['v1beta1', 'v1alpha3'],
     columns: [column('State', claimState, { description: 'How far it has come.' }), ageColumn],
     hasStatus: true,
@@ -187,6 +191,7 @@ const previews: readonly Preview[] = [
     kind: 'ResourceClaimTemplate',
     resource: 'resourceclaimtemplates',
     scope: 'Namespaced',
+    deleteAnswers: 'object',
     versions: ['v1beta1', 'v1alpha3'],
     spec: { spec: { devices: { requests: [{ name: 'r', deviceClassName: 'example' }] } } },
   },
@@ -195,6 +200,7 @@ const previews: readonly Preview[] = [
     kind: 'ResourceSlice',
     resource: 'resourceslices',
     scope: 'Cluster',
+    deleteAnswers: 'object',
     versions: ['v1beta1', firstSlices],
     columns: [
       text('Node', ['spec', 'nodeName'], 'Where the devices are.'),
@@ -214,6 +220,7 @@ const previews: readonly Preview[] = [
     kind: 'VolumeAttributesClass',
     resource: 'volumeattributesclasses',
     scope: 'Cluster',
+    deleteAnswers: 'object',
     versions: ['v1beta1', 'v1alpha1'],
     columns: [text('DriverName', ['driverName'], 'Driver of the volumes.'), ageColumn],
     shortNames: ['vac'],
@@ -237,7 +244,7 @@ export function previewKinds(dialect: Dialect): readonly ResourceDef[] {
 }
 
 function kindOf(dialect: Dialect, preview: Preview): ResourceDef {
-  const { facts, kind, resource, scope, hasStatus = false } = preview;
+  const { facts, kind, resource, scope, hasStatus = false, deleteAnswers } = preview;
   const columns = [nameColumn, ...(preview.columns ?? [ageColumn])];
   const versions = preview.versions.map((one) =>
     typeof one === 'string' ? { version: one, columns } : { columns, ...one },
@@ -254,6 +261,7 @@ function kindOf(dialect: Dialect, preview: Preview): ResourceDef {
       // Addresses, and bundles with their signer before a colon, are no subdomains.
       validateName: ['networking', 'certificates'].includes(facts) ? pathSegment : dnsSubdomain,
       hasStatus,
+      ...(deleteAnswers === undefined ? {} : { deleteAnswers }),
     },
   });
   const example = (): JsonObject => ({
