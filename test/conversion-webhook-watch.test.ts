@@ -136,8 +136,12 @@ describe('watches of a version that has to be converted', () => {
     const [, , bookmark] = watch.events;
     expect(bookmark?.type).toBe('BOOKMARK');
     expect(bookmark?.object).toMatchObject({ apiVersion: `${multi.group}/v1beta2`, kind: 'Multi' });
+    const list = { apiVersion: `${multi.group}/v1beta2`, items: [], kind: 'MultiList' };
     expect(bookmark?.object.metadata.annotations).toEqual({
       'svc.io/initial-events-end': 'true',
+      'svc.io/initial-events-list-blueprint': Buffer.from(`${JSON.stringify(list)}\n`).toString(
+        'base64',
+      ),
     });
     const after = Number(bookmark?.object.metadata.resourceVersion);
     const made = await create('v1beta1', 'c');

@@ -238,6 +238,25 @@ describe('CBOR', () => {
     });
   });
 
+  test('CODEC-4, CODEC-5, WATCH-9: tables in CBOR have their columns once', async () => {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+    for (const name of ['a', 'b']) await server.post(path, configMap(name));
+    const accept = `${cbor};as=Table;v=v1;g=meta.svc.io`;
+    const tag = Buffer.from([0xd9, 0xd9, 0xf7]);
+    const second = (bytes: Buffer) => bytes.indexOf(tag, tag.length);
+    const answer = await raw(
+      { path: `${path}?watch=1`, accept },
+      (bytes) => bytes.subarray(second(bytes)).includes('"b"') || second(bytes) > 0,
+    );
+    const at = second(answer.bytes);
+    const [first, other] = [answer.bytes.subarray(0, at), answer.bytes.subarray(at)].map(
+      (bytes) => decodeCbor(bytes) as { object: JsonObject },
+    );
+    expect(first?.object).toMatchObject({ kind: 'Table', rows: [{ cells: ['a', 1, '0s'] }] });
+    expect(first?.object['columnDefinitions']).toHaveLength(3);
+    expect(other?.object).toMatchObject({ kind: 'Table', columnDefinitions: null });
+  });
+
   test('CODEC-4: what CBOR says twice, or JSON cannot say, is 400', async () => {
     const path = '/api/v1/namespaces/default/configmaps';
     for (const hex of ['a2616101616102', 'f97e00', 'ff', '9b00ffffffffffffff']) {

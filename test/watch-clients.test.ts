@@ -71,7 +71,10 @@ test('WATCH-4: bookmarks come about once a minute', async () => {
   const timed = await startTestServer({ clock });
   try {
     const namespace = await freshNamespace(timed);
-    const watch = await timed.watch(`${path(namespace)}?watch=true&allowWatchBookmarks=true`);
+    const from = (await timed.get(path(namespace))).body.metadata.resourceVersion;
+    const watch = await timed.watch(
+      `${path(namespace)}?watch=true&allowWatchBookmarks=true&resourceVersion=${from}`,
+    );
     const quiet = await timed.watch(`${path(namespace)}?watch=true`);
     clock.advance(59_000);
     const other = await timed.post(path(namespace), configMap('a'));

@@ -154,15 +154,16 @@ describe('bookmarks and initial events', () => {
   test('WATCH-4: a bookmark comes right before the stream ends by timeout', async () => {
     const namespace = await freshNamespace(server);
     const made = await make(namespace, 'a');
-    const query = 'watch=true&timeoutSeconds=1&allowWatchBookmarks=true';
+    const from = `resourceVersion=${made.metadata.resourceVersion}`;
+    const query = `watch=true&timeoutSeconds=1&allowWatchBookmarks=true&${from}`;
     const watch = await server.watch(`${path(namespace)}?${query}`);
     await watch.ended;
-    expect(told(watch.events)).toEqual(['ADDED a', 'BOOKMARK']);
-    const version = watch.events[1]?.object.metadata.resourceVersion;
-    expect(watch.events[1]?.object).toEqual({
+    expect(told(watch.events)).toEqual(['BOOKMARK']);
+    const version = watch.events[0]?.object.metadata.resourceVersion;
+    expect(watch.events[0]?.object).toEqual({
       kind: 'ConfigMap',
       apiVersion: 'v1',
-      metadata: { resourceVersion: expect.stringMatching(/^\d+$/) },
+      metadata: { resourceVersion: expect.stringMatching(/^\d+$/), creationTimestamp: null },
     });
     expect(Number(version)).toBeGreaterThanOrEqual(Number(made.metadata.resourceVersion));
     const next = await server.watch(`${path(namespace)}?watch=true&resourceVersion=${version}`);
@@ -175,10 +176,20 @@ describe('bookmarks and initial events', () => {
   test('WATCH-5: initial events, the annotated bookmark, then the stream', async () => {
     const namespace = await freshNamespace(server);
     for (const name of ['a', 'b']) await make(namespace, name);
-    const query =
-      'sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
-    for (const version of ['', '&resourceVersion=', '&resourceVersion=0', '&resourceVersion=1']) {
-      const watch = await server.watch(`${path(namespace)}?watch=true&${query}${version}`);
+    const asked = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
+    const blueprint = Buffer.from(
+      '{"kind":"ConfigMapList","apiVersion":"v1","metadata":{},"items":null}\n',
+    );
+    // A watch from nowhere asks for the same without saying so.
+    for (const query of [
+      ...['', '&resourceVersion=', '&resourceVersion=0', '&resourceVersion=1'].map(
+        (version) => asked + version,
+      ),
+      ...['resourceVersion=', 'resourceVersion=0', ''],
+    ]) {
+      const watch = await server.watch(
+        `${path(namespace)}?watch=true&allowWatchBookmarks=true&${query}`,
+      );
       await watch.until((events) => events.length === 3);
       expect(told(watch.events)).toEqual(['ADDED a', 'ADDED b', 'BOOKMARK']);
       expect(watch.events[2]?.object).toEqual({
@@ -186,7 +197,11 @@ describe('bookmarks and initial events', () => {
         apiVersion: 'v1',
         metadata: {
           resourceVersion: expect.stringMatching(/^\d+$/),
-          annotations: { 'svc.io/initial-events-end': 'true' },
+          creationTimestamp: null,
+          annotations: {
+            'svc.io/initial-events-end': 'true',
+            'svc.io/initial-events-list-blueprint': blueprint.toString('base64'),
+          },
         },
       });
       await change(namespace, 'a', { data: { a: `${performance.now()}` } });
@@ -225,20 +240,38 @@ describe('bookmarks and initial events', () => {
       `${match}=NotOlderThan&sendInitialEvents=true&continue=x`,
       `${match}: Forbidden: ${match} is forbidden when continue is provided`,
     ],
+    ['continue=x', `${match}: Forbidden: ${match} is forbidden when continue is provided`],
+    [
+      'resourceVersion=0&continue=x',
+      `${match}: Forbidden: ${match} is forbidden when continue is provided`,
+    ],
   ])('WATCH-5: refused with 422: %s', async (query, why) => {
-    for (const url of [
-      `${path('default')}?watch=true&${query}`,
-      `/api/v1/watch/namespaces/default/configmaps?${query}`,
-    ]) {
-      const answer = await server.get(url);
-      expect(answer.status).toBe(422);
-      expect(answer.body).toMatchObject({
-        reason: 'Invalid',
-        message: `ListOptions.meta.svc.io "" is invalid: ${why}`,
-        details: { group: 'meta.svc.io', kind: 'ListOptions' },
-      });
-    }
+    await expectRefused(`${path('default')}?watch=true&${query}`, why);
+    await expectRefused(`/api/v1/watch/namespaces/default/configmaps?watch=1&${query}`, why);
   });
+
+  test('WATCH-5: the old paths of watches are judged as lists unless they say more', async () => {
+    const old = '/api/v1/watch/namespaces/default/configmaps';
+    const forList = 'sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list';
+    await expectRefused(`${old}?sendInitialEvents=true`, forList);
+    await expectRefused(
+      `${old}?${match}=Exact`,
+      `${match}: Forbidden: ${match} is forbidden unless resourceVersion is provided`,
+    );
+    const watch = await server.watch(`${old}?continue=&timeoutSeconds=30`);
+    expect(watch.status).toBe(200);
+    watch.close();
+  });
+
+  async function expectRefused(url: string, why: string) {
+    const answer = await server.get(url);
+    expect(answer.status, url).toBe(422);
+    expect(answer.body).toMatchObject({
+      reason: 'Invalid',
+      message: `ListOptions.meta.svc.io "" is invalid: ${why}`,
+      details: { group: 'meta.svc.io', kind: 'ListOptions' },
+    });
+  }
 });
 
 describe('selectors', () => {

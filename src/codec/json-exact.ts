@@ -29,6 +29,20 @@ export function parseExactJson(
 }
 
 /**
+ * What upstream's decoder finds wrong with the syntax of a text, of which it reads the bytes one by
+ * one; undefined when nothing is.
+ */
+export function syntaxErrorOf(bytes: Buffer, depthMax: number): JsonError | undefined {
+  try {
+    parseExactJson(bytes.toString('latin1'), { depthMax });
+    return undefined;
+  } catch (error) {
+    if (error instanceof JsonError) return error;
+    throw error;
+  }
+}
+
+/**
  * Which members of a valid JSON text are given and when: of each wanted path its first place and its
  * second, counted in members from the start of the text; -1 where there is no second one.
  */
@@ -157,8 +171,8 @@ class ExactParser {
       at += 1;
       this.#at = at;
       const escaped = this.#text[at];
-      if (escaped === undefined) break;
-      if (!'"\\/bfnrtu'.includes(escaped)) return this.#unexpected('in string escape code');
+      if (escaped === undefined || !'"\\/bfnrtu'.includes(escaped))
+        return this.#unexpected('in string escape code');
       if (escaped !== 'u') continue;
       for (let digit = 0; digit < 4; digit += 1) {
         at += 1;
@@ -180,7 +194,9 @@ class ExactParser {
     }
     this.#at += found.length;
     const next = this.#text[this.#at];
-    if (next === '.' || next === 'e' || next === 'E') {
+    const goesOn =
+      next === '.' ? !/[.eE]/.test(found) : /^[eE]$/.test(next ?? '') && !/[eE]/.test(found);
+    if (goesOn) {
       this.#at += 1;
       const isSigned = next !== '.' && /[+-]/.test(this.#text[this.#at] ?? '');
       if (isSigned) this.#at += 1;
@@ -219,19 +235,34 @@ class ExactParser {
   }
 
   #unexpected(place: string): JsonError {
-    const code = this.#text.codePointAt(this.#at);
+    const code = this.#text.codePointAt(this.#at) ?? (asksOn.test(place) ? 0x20 : undefined);
     if (code === undefined) return new JsonError('unexpected end of JSON input');
     return new JsonError(`invalid character ${quotedCharacter(code)} ${place}`);
   }
 }
 
+const shortEscapes: Readonly<Record<number, string>> = {
+  7: 'a',
+  8: 'b',
+  9: 't',
+  10: 'n',
+  11: 'v',
+  12: 'f',
+  13: 'r',
+  39: "'",
+  92: '\\',
+};
+
+/** Where Go, at the end of the text, complains of the blank that it takes to follow. */
+const asksOn = /^(?:in (?!string literal)|after decimal)/;
+
 /** Go's way to quote a character in an error. */
 function quotedCharacter(code: number): string {
-  if (code === 0x27) return String.raw`'\''`;
-  if (code === 0x22) return `'"'`;
-  const inner = JSON.stringify(String.fromCodePoint(code)).slice(1, -1);
-  const controls = code < 0x20 && inner.startsWith('\\u');
-  return `'${controls ? `\\x${code.toString(16).padStart(2, '0')}` : inner}'`;
+  const short = shortEscapes[code];
+  if (short !== undefined) return `'\\${short}'`;
+  if (code < 0x20 || code === 0x7f) return `'\\x${code.toString(16).padStart(2, '0')}'`;
+  const isShown = code < 0x7f || (code > 0xa0 && code !== 0xad);
+  return isShown ? `'${String.fromCodePoint(code)}'` : `'\\u${code.toString(16).padStart(4, '0')}'`;
 }
 
 /** Integers of int64 and uint64 exactly; all else the nearest float, as upstream. */

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { JsonValue } from '../base/json.ts';
 import { Slab } from '../base/slab.ts';
 import { JsonError } from './json-error.ts';
-import { parseExactJson } from './json-exact.ts';
+import { parseExactJson, syntaxErrorOf } from './json-exact.ts';
 import { mayHaveLongNumber, scanJson } from './json-scan.ts';
 
 export { JsonError } from './json-error.ts';
@@ -41,7 +41,12 @@ export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits
       return { value, duplicates: [] };
     }
   }
-  return parseExactJson(text, limits);
+  try {
+    return parseExactJson(text, limits);
+  } catch (error) {
+    if (!(error instanceof JsonError) || bytes.length === text.length) throw error;
+    throw syntaxErrorOf(bytes, limits.depthMax) ?? error;
+  }
 }
 
 /** undefined for invalid text: the exact parser then finds the words for it. */

@@ -1,24 +1,34 @@
-import type { ListOptions } from '../request/options.ts';
+import type { Dialect } from '../dialect.ts';
+import { type ListOptions, parseListOptions } from '../request/options.ts';
 import { invalidListOptions, validateListOptions } from '../watchcache/list-options.ts';
 import type { ApiCall } from './call.ts';
-import { type Selection, selectionOf } from './selection.ts';
+import { parseSelectors, type Selection, selectionOf } from './selection.ts';
 
 /**
- * Judges the options of a list, watch or deletecollection in upstream's order: combinations that
- * may not be (422; LIST-5, WATCH-5), then selectors (400). Gives the selection.
+ * Judges the options of a list, watch or deletecollection in upstream's order: selectors that cannot
+ * be read (400), combinations that may not be (422; LIST-5, WATCH-5), then fields that the kind does
+ * not offer (400). Gives the selection.
  */
-export function checkedSelection(
-  call: ApiCall,
-  options: ListOptions,
-  { watch }: { readonly watch: boolean },
-): Selection {
+export function checkedSelection(call: ApiCall, options: ListOptions): Selection {
+  const selectors = parseSelectors(options);
+  checkCombinations(call.context.dialect, options);
+  return selectionOf(call, selectors);
+}
+
+/** Throws what is wrong with a query's options, whatever kind they are asked of. */
+export function checkListQuery(dialect: Dialect, query: URLSearchParams): void {
+  const options = parseListOptions(query, dialect);
+  parseSelectors(options);
+  checkCombinations(dialect, options);
+}
+
+function checkCombinations(dialect: Dialect, options: ListOptions): void {
   const errors = validateListOptions({
-    watch,
+    watch: options.watch,
     resourceVersion: options.resourceVersion ?? '',
     resourceVersionMatch: options.resourceVersionMatch ?? '',
     continueToken: options.continueToken ?? '',
     sendInitialEvents: options.sendInitialEvents,
   });
-  if (errors.length > 0) throw invalidListOptions(call.context.dialect.group('meta'), errors);
-  return selectionOf(call, options);
+  if (errors.length > 0) throw invalidListOptions(dialect.group('meta'), errors);
 }

@@ -25,7 +25,7 @@ export async function deleteCollectionEndpoint(
     const kind = { group: context.dialect.group('meta'), kind: 'DeleteOptions' };
     throw invalidObject(kind, '', [invalid(ignoreStoreReadError, true, why)]);
   }
-  const { filter, name } = checkedSelection(call, list, { watch: false });
+  const { filter, name } = checkedSelection(call, list);
   const found = await listShown(call, {
     namespace: target.namespace,
     ...(name === undefined ? {} : { name }),

@@ -2,6 +2,7 @@ import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import { methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Admitted, ApiCall } from './call.ts';
+import { checkListQuery } from './collection-options.ts';
 import { negotiateOutput } from './negotiate.ts';
 import { nonResourceEndpoint } from './non-resource.ts';
 import { verbEndpoint } from './verbs.ts';
@@ -18,7 +19,9 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   checkShape(info, found.def);
   const run = verbEndpoint(info, found);
   if (run === undefined) throw methodNotAllowedOnPath();
-  const output = negotiateOutput(exchange, info, context.encodings.of(found.def));
+  const output = negotiateOutput(exchange, info, context.encodings.of(found.def), () => {
+    if (acrossNamespaces.has(info.verb)) checkListQuery(context.dialect, info.query);
+  });
   const { warnings } = admitted;
   tellDeprecated(admitted, found.version, warnings);
   // Named one by one: a spread makes objects the engine takes for dictionaries, at every request.

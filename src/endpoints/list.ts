@@ -20,8 +20,7 @@ const footer = Buffer.from(']}\n');
 /** Answers a collection from the cache's own buffers (API-2, LIST-1 to LIST-8). */
 export async function listEndpoint(asked: ApiCall, options: ListOptions): Promise<void> {
   const call = shownCall(asked);
-  const transform = transformFor(call, 'list');
-  const { filter, name } = checkedSelection(call, options, { watch: false });
+  const { filter, name } = checkedSelection(call, options);
   const result = await listShown(asked, {
     namespace: call.target.namespace,
     ...(name === undefined ? {} : { name }),
@@ -31,6 +30,7 @@ export async function listEndpoint(asked: ApiCall, options: ListOptions): Promis
     continueToken: options.continueToken,
     filter,
   });
+  const transform = transformFor(call, 'list');
   const { encoding, pretty } = call.output;
   const headers = answerHeaders(call, encoding.mediaType);
   const listed = (): Iterable<BodyPiece> =>

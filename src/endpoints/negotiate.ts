@@ -2,12 +2,18 @@ import type { Exchange } from '../base/exchange.ts';
 import { covers, type MediaRange, parseAccept } from '../codec/negotiation.ts';
 import { acceptedDiscoveryGroups, acceptedMetaGroups } from '../dialect.ts';
 import { notAcceptable, notRepresentable } from '../meta/status.ts';
+import { isListByWatch } from '../request/options.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import { type Encodings, mediaTypes, type ServedEncoding } from './encodings.ts';
 import { jsonOutput, type Output } from './output.ts';
 
-/** What a request's place allows: a watch wants encodings that stream, documents no `as=`. */
-type Place = 'resource' | 'watch' | 'document';
+/**
+ * What a request's place allows: a watch wants encodings that stream, one that stands for a list no
+ * tables, documents no `as=`.
+ */
+type Place = 'resource' | 'watch' | 'listByWatch' | 'document';
+
+const isStream = (place: Place) => place === 'watch' || place === 'listByWatch';
 
 type Choice = Output;
 
@@ -23,7 +29,12 @@ const memos = new WeakMap<readonly ServedEncoding[], Memo>();
 function memoOf(served: readonly ServedEncoding[]): Memo {
   let memo = memos.get(served);
   if (memo === undefined) {
-    memo = { resource: new Map(), watch: new Map(), document: new Map() };
+    memo = {
+      resource: new Map(),
+      watch: new Map(),
+      listByWatch: new Map(),
+      document: new Map(),
+    };
     memos.set(served, memo);
   }
   return memo;
@@ -31,12 +42,14 @@ function memoOf(served: readonly ServedEncoding[]): Memo {
 
 /**
  * The encoding of an answer, from `Accept`, `pretty` and the User-Agent (CODEC-1, CODEC-2). A clause
- * that asks for something not served is passed over for the next. Throws 406.
+ * that asks for something not served is passed over for the next. Throws 406; where a type is known
+ * but not to be had this way, only after `beforeRefusal`, which may have something else to complain of.
  */
 export function negotiateOutput(
   exchange: Exchange,
   info: RequestInfo,
   served: readonly ServedEncoding[],
+  beforeRefusal?: () => void,
 ): Output {
   const place = placeOf(info);
   const choice = chosen(exchange.header('accept'), place, served);
@@ -45,6 +58,7 @@ export function negotiateOutput(
     if (isRouted && !namesServed(exchange.header('accept') ?? '', served)) {
       throw notRepresentable(representations(info, served));
     }
+    beforeRefusal?.();
     throw notAcceptable(mediaTypes(served, place === 'watch'));
   }
   return withPretty(choice, isPretty(exchange, info.query));
@@ -76,7 +90,8 @@ function withPretty(choice: Choice, pretty: boolean): Output {
 
 function placeOf(info: RequestInfo): Place {
   if (!info.isResourceRequest) return 'document';
-  return info.verb === 'watch' ? 'watch' : 'resource';
+  if (info.verb !== 'watch') return 'resource';
+  return isListByWatch(info.query) ? 'listByWatch' : 'watch';
 }
 
 function chosen(
@@ -104,7 +119,7 @@ function choose(
       const choice = choiceOf(range, encoding, place);
       if (choice === undefined) continue;
       // Upstream, too, gives up here instead of looking for a later clause that streams.
-      return place === 'watch' && !encoding.streams ? undefined : choice;
+      return isStream(place) && !encoding.streams ? undefined : choice;
     }
   }
   return undefined;
@@ -130,7 +145,7 @@ function choiceOf(
   const version = metaVersions.find((one) => one === parameters.get('v'));
   const isMeta = acceptedMetaGroups.includes(parameters.get('g') ?? '');
   if (as === undefined || version === undefined || !isMeta) return undefined;
-  if (as === 'Table' && !encoding.tables) return undefined;
+  if (as === 'Table' && (!encoding.tables || place === 'listByWatch')) return undefined;
   return { ...base, as, version };
 }
 

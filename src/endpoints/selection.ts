@@ -1,6 +1,7 @@
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
 import {
   type FieldRequirement,
+  type LabelSelection,
   parseFieldSelector,
   parseLabelSelector,
 } from '../meta/selectors.ts';
@@ -19,14 +20,25 @@ export interface Selection {
   readonly isNameOnly: boolean;
 }
 
-/**
- * The request's selectors, its path's name included (API-13). Throws upstream's 400 for text that
- * cannot be read, for a field that the kind does not offer in this version, and for a field
- * selector that contradicts the path.
- */
-export function selectionOf(call: ApiCall, options: ListOptions): Selection {
+/** The selectors of a request, read. */
+export interface Selectors {
+  readonly labels: LabelSelection;
+  readonly fields: readonly FieldRequirement[];
+}
+
+/** Reads a request's selectors; throws upstream's 400 for text that cannot be read. */
+export function parseSelectors(options: ListOptions): Selectors {
   const labels = parseLabelSelector(options.labelSelector);
-  const fields = fieldsOf(call, options.fieldSelector);
+  return { labels, fields: parseFieldSelector(options.fieldSelector) };
+}
+
+/**
+ * What a request's selectors select, its path's name included (API-13). Throws upstream's 400 for a
+ * field that the kind does not offer in this version, and for a field selector that contradicts the
+ * path.
+ */
+export function selectionOf(call: ApiCall, { labels, fields: given }: Selectors): Selection {
+  const fields = fieldsOf(call, given);
   const name = fields.find(({ label, operator }) => label === nameLabel && operator === '=')?.value;
   const hasLabels = labels.requirements.length > 0;
   if (!hasLabels && fields.length === 0) {
@@ -45,9 +57,9 @@ const nameLabel = 'metadata.name';
 const namespaceLabel = 'metadata.namespace';
 
 /** Field requirements under the labels of the stored form. */
-function fieldsOf(call: ApiCall, selector: string): readonly FieldRequirement[] {
+function fieldsOf(call: ApiCall, given: readonly FieldRequirement[]): readonly FieldRequirement[] {
   const { info, target } = call;
-  const fields = parseFieldSelector(selector).map((requirement) => ({
+  const fields = given.map((requirement) => ({
     ...requirement,
     label: storedLabel(target, requirement.label),
   }));

@@ -24,16 +24,24 @@ export interface Transform {
   readonly key: string;
   object(object: JsonObject): JsonObject;
   entry(entry: Entry): Buffer;
+  /** A table's columns, where its objects and entries leave them out. */
+  readonly columns?: readonly JsonObject[];
   list(result: ListResult, metadata: JsonObject): Iterable<Buffer>;
 }
 
-/** The transform a request wants; undefined when it wants objects as they are. Throws 400, 406. */
-export function transformFor(call: ApiCall, of: 'object' | 'list'): Transform | undefined {
+/**
+ * The transform a request wants; undefined when it wants objects as they are. A watch's tables come
+ * without their columns, which only the first event of a connection has (WATCH-9). Throws 400, 406.
+ */
+export function transformFor(
+  call: ApiCall,
+  of: 'object' | 'list' | 'watch',
+): Transform | undefined {
   const { as, version } = call.output;
   if (as === 'none') return undefined;
   const metaVersion = `${call.context.dialect.group('meta')}/${version}`;
-  if (as === 'Table') return tableTransform(call, metaVersion);
-  checkFits(call, of);
+  if (as === 'Table') return tableTransform(call, { metaVersion, of });
+  checkFits(call, of === 'list' ? 'list' : 'object');
   return partialTransform(call, metaVersion);
 }
 
@@ -79,8 +87,14 @@ function servedBy({ target }: ApiCall) {
   return { def: target.def, version: target.version };
 }
 
-function tableTransform(call: ApiCall, metaVersion: string): Transform {
+function tableTransform(
+  call: ApiCall,
+  asked: { readonly metaVersion: string; readonly of: 'object' | 'list' | 'watch' },
+): Transform {
+  const { metaVersion } = asked;
   const columns = call.target.version.columns ?? defaultColumns;
+  const definitions = columnDefinitions(columns);
+  const isWatch = asked.of === 'watch';
   const include = includedOf(call);
   const { clock } = call.context;
   const options = () => ({ columns, include, metaVersion, nowMs: clock.now() });
@@ -88,7 +102,7 @@ function tableTransform(call: ApiCall, metaVersion: string): Transform {
     kind: 'Table',
     apiVersion: metaVersion,
     metadata,
-    columnDefinitions: columnDefinitions(columns),
+    columnDefinitions: isWatch ? null : definitions,
   });
   const object = (whole: JsonObject) => {
     const { resourceVersion } = (whole.metadata ?? {}) as JsonObject;
@@ -100,6 +114,7 @@ function tableTransform(call: ApiCall, metaVersion: string): Transform {
   return {
     key: `table;${metaVersion};${include}`,
     object,
+    ...(isWatch ? { columns: definitions } : {}),
     entry(entry) {
       const metadata = entry.revision === 0 ? {} : { resourceVersion: String(entry.revision) };
       const text = jsonText(head(metadata)).slice(0, -1);

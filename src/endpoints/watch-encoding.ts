@@ -1,7 +1,9 @@
 import type { JsonObject } from '../base/json.ts';
 import { encodeCbor } from '../codec/cbor/encode.ts';
 import { decodeJson, encodeJson } from '../codec/json.ts';
-import { watchFrame } from '../codec/protobuf/envelope.ts';
+import { sealList, watchFrame } from '../codec/protobuf/envelope.ts';
+import { decodeTyped } from '../engines/schema/decode-typed.ts';
+import type { Schema } from '../engines/schema/schema.ts';
 import { expired, type StatusError } from '../meta/status.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { needsConversion, viewOf } from '../registry/conversion/views.ts';
@@ -17,6 +19,11 @@ export interface WatchEncoding {
   readonly contentType: string;
   readonly encoder: EventEncoder;
   readonly errorFrame: (error: StatusError) => Buffer;
+  /**
+   * Makes of the first frames of a connection what it gets: frames are shared, and only the first
+   * table that a connection sees has columns. Absent where frames go out as they are.
+   */
+  readonly firstFrames?: (frames: Buffer) => Buffer;
 }
 
 const heads = {
@@ -38,18 +45,20 @@ export function watchEncoding(asked: ApiCall): WatchEncoding {
   const { def, version } = call.target;
   const { encoding } = call.output;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
-  const annotation = call.context.dialect.groupLabel('initial-events-end');
-  const transform = transformFor(call, 'object');
+  const transform = transformFor(call, 'watch');
   const framing = framingOf(call, transform);
+  const columns = transform?.columns;
   const encoder: EventEncoder = {
     key: `${encoding.form};${apiVersion};${transform?.key ?? ''}`,
     frame: checkedFrame(asked, framing),
     bookmark(revision, { initialEventsEnd }) {
       const metadata = {
         resourceVersion: String(revision),
-        ...(initialEventsEnd ? { annotations: { [annotation]: 'true' } } : {}),
+        ...(initialEventsEnd ? { annotations: endOfInitial(call, transform) } : {}),
       };
-      const object = { kind: def.kind, apiVersion, metadata };
+      const bare: JsonObject = { kind: def.kind, apiVersion, metadata };
+      // What Go writes of an object that nobody has filled in.
+      const object = def.custom === undefined ? asTyped(version.schema, bare) : bare;
       return framing.object('BOOKMARK', transform?.object(object) ?? object);
     },
   };
@@ -57,7 +66,62 @@ export function watchEncoding(asked: ApiCall): WatchEncoding {
     contentType: encoding.watchType,
     encoder,
     errorFrame: (error) => framing.object('ERROR', { ...error.status } as unknown as JsonObject),
+    ...(columns && { firstFrames: (frames: Buffer) => withColumns(call, frames, columns) }),
   };
+}
+
+function asTyped(schema: Schema, object: JsonObject): JsonObject {
+  return decodeTyped(schema)(object, () => {}) as JsonObject;
+}
+
+/**
+ * The annotations of the bookmark behind the initial events: with it comes an empty list in the
+ * encoding of the watch, for clients that make a list of those events (WATCH-5).
+ */
+function endOfInitial(call: ApiCall, transform: Transform | undefined): JsonObject {
+  const { context, output, target } = call;
+  const { dialect } = context;
+  const apiVersion = apiVersionOf({ group: target.def.group, version: target.version.version });
+  const kind = target.def.listKind;
+  const list: JsonObject =
+    transform !== undefined
+      ? emptyList('PartialObjectMetadataList', `${dialect.group('meta')}/${output.version}`)
+      : target.def.custom === undefined
+        ? emptyList(kind, apiVersion)
+        : { apiVersion, items: [], kind };
+  const { form } = output.encoding;
+  const bytes =
+    form === 'protobuf' && transform === undefined
+      ? sealList({ apiVersion, kind }, { metadata: Buffer.alloc(0), items: [] })
+      : (output.encoding.encode(list) as Buffer);
+  const text = Buffer.concat(form === 'json' ? [bytes, lineEnd].flat() : [bytes].flat());
+  return {
+    [dialect.groupLabel('initial-events-end')]: 'true',
+    [dialect.groupLabel('initial-events-list-blueprint')]: text.toString('base64'),
+  };
+}
+
+const lineEnd = Buffer.from('\n');
+
+function emptyList(kind: string, apiVersion: string): JsonObject {
+  return { kind, apiVersion, metadata: {}, items: null };
+}
+
+/** Puts columns where the first of these tables leaves them out: only numbers come before them. */
+function withColumns({ output }: ApiCall, frames: Buffer, columns: readonly JsonObject[]): Buffer {
+  const isCbor = output.encoding.form === 'cbor';
+  const encoded = (value: JsonObject) =>
+    // A map of one member, without the bytes that open it.
+    isCbor ? encodeCbor(value).subarray(4) : encodeJson(value).subarray(1, -1);
+  const left = encoded({ columnDefinitions: null });
+  const at = frames.indexOf(left);
+  if (at < 0) return frames;
+  const rest = frames.subarray(at + left.length);
+  return Buffer.concat([
+    frames.subarray(0, at),
+    encoded({ columnDefinitions: [...columns] }),
+    rest,
+  ]);
 }
 
 /**

@@ -15,12 +15,13 @@ import { watchEncoding } from './watch-encoding.ts';
  */
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, exchange, target } = call;
-  const { filter, name, isNameOnly } = checkedSelection(call, options, { watch: true });
+  const { filter, name, isNameOnly } = checkedSelection(call, options);
   const encoding = watchEncoding(call);
   const sink = createSink({
     open: () =>
       exchange.stream({ status: 200, headers: answerHeaders(call, encoding.contentType) }),
     errorFrame: encoding.errorFrame,
+    firstFrames: encoding.firstFrames,
   });
   let handle: WatchHandle | undefined;
   let over = () => {};
@@ -93,8 +94,10 @@ interface StreamSink extends WatchSink {
 function createSink(options: {
   open: () => ResponseStream;
   errorFrame: (error: StatusError) => Buffer;
+  firstFrames: ((frames: Buffer) => Buffer) | undefined;
 }): StreamSink {
   let stream: ResponseStream | undefined;
+  let { firstFrames } = options;
   let ended = false;
   let whenEnded: () => void = () => {};
   const opened = () => {
@@ -106,7 +109,12 @@ function createSink(options: {
     get ended() {
       return ended;
     },
-    write: (frames) => ended || opened().write(frames),
+    write(frames) {
+      if (ended) return true;
+      const shown = firstFrames?.(frames) ?? frames;
+      firstFrames = undefined;
+      return opened().write(shown);
+    },
     onDrain: (callback) => opened().onDrain(callback),
     onEnded: (callback) => {
       whenEnded = callback;

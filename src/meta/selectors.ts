@@ -297,7 +297,9 @@ function checked(requirement: LabelRequirement): LabelRequirement {
  */
 export function parseFieldSelector(text: string): FieldRequirement[] {
   const terms = splitTerms(text).filter((term) => term !== '');
-  return terms.sort(byteOrder).map((term) => fieldRequirement(term, text));
+  const requirements = terms.sort(byteOrder).map((term) => fieldRequirement(term, text));
+  // A term of no field and no value demands nothing.
+  return requirements.filter(({ label, value }) => label !== '' || value !== '');
 }
 
 function fieldRequirement(term: string, selector: string): FieldRequirement {

@@ -29,6 +29,8 @@ export interface GetOptions {
 }
 
 export interface ListOptions {
+  /** As the query says it: the old paths of watches may do without. */
+  readonly watch: boolean;
   readonly labelSelector: string;
   readonly fieldSelector: string;
   readonly resourceVersion: string | undefined;
@@ -75,7 +77,8 @@ export function parseGetOptions(query: URLSearchParams, _dialect: Dialect): GetO
 /** Reads a list's or watch's options; which of them go together is the endpoint's to judge. */
 export function parseListOptions(query: URLSearchParams, _dialect: Dialect): ListOptions {
   const match = optionalText(query, 'resourceVersionMatch');
-  return {
+  const options: ListOptions = {
+    watch: isTrue(query.get('watch')),
     labelSelector: query.get('labelSelector') ?? '',
     fieldSelector: query.get('fieldSelector') ?? '',
     resourceVersion: optionalText(query, 'resourceVersion'),
@@ -86,6 +89,36 @@ export function parseListOptions(query: URLSearchParams, _dialect: Dialect): Lis
     allowWatchBookmarks: isTrue(query.get('allowWatchBookmarks')),
     sendInitialEvents: optionalBoolean(query, 'sendInitialEvents'),
   };
+  return isWholeWatch(options)
+    ? { ...options, sendInitialEvents: true, resourceVersionMatch: 'NotOlderThan' }
+    : options;
+}
+
+type VersionsWanted = Pick<
+  ListOptions,
+  'watch' | 'resourceVersion' | 'resourceVersionMatch' | 'sendInitialEvents'
+>;
+
+/** A watch from nowhere begins with what there is, as if it had asked for that. */
+function isWholeWatch(options: VersionsWanted): boolean {
+  const { watch, resourceVersion = '0', resourceVersionMatch, sendInitialEvents } = options;
+  const isSilent = sendInitialEvents === undefined && resourceVersionMatch === undefined;
+  return watch && isSilent && resourceVersion === '0';
+}
+
+/** Whether a watch stands for a list: it is told where the objects end that it begins with. */
+export function isListByWatch(query: URLSearchParams): boolean {
+  if (!isTrue(query.get('allowWatchBookmarks'))) return false;
+  const sendInitialEvents = optionalBoolean(query, 'sendInitialEvents');
+  return (
+    sendInitialEvents === true ||
+    isWholeWatch({
+      watch: isTrue(query.get('watch')),
+      resourceVersion: optionalText(query, 'resourceVersion'),
+      resourceVersionMatch: optionalText(query, 'resourceVersionMatch') as undefined,
+      sendInitialEvents,
+    })
+  );
 }
 
 export function parseCreateOptions(query: URLSearchParams, dialect: Dialect): WriteOptions {

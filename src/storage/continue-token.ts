@@ -1,3 +1,6 @@
+import { isObject, type JsonValue } from '../base/json.ts';
+import { decodeJson, JsonError } from '../codec/json.ts';
+import { syntaxErrorOf } from '../codec/json-exact.ts';
 import type { Revision } from './contract.ts';
 
 /**
@@ -31,49 +34,101 @@ export function encodeContinue(point: ContinuePoint, apiVersion: string): string
 
 /** Reads a token a client sent; `why` says, in upstream's words, what is wrong with it (400). */
 export function decodeContinue(token: string, apiVersion: string): DecodedContinue {
-  if (token.length > tokenLengthMax) return refuse('continue key is not valid: too long');
-  const illegal = token.search(/[^A-Za-z0-9_-]/);
-  if (illegal >= 0 || token.length % 4 === 1) {
-    const at = illegal >= 0 ? illegal : token.length;
-    return refuse(`continue key is not valid: illegal base64 data at input byte ${at}`);
+  if (token.length > tokenLengthMax) return refuse(`${head}: too long`);
+  // Go's decoder passes over line breaks, wherever they are.
+  const digits = token.replace(/[\r\n]/g, '');
+  const illegal = token.search(/[^A-Za-z0-9_\-\r\n]/);
+  if (illegal >= 0 || digits.length % 4 === 1) {
+    const at = illegal >= 0 ? illegal : token.length - 1;
+    return refuse(`${head}: illegal base64 data at input byte ${at}`);
   }
-  const fields = parseFields(Buffer.from(token, 'base64url').toString('utf8'));
-  if (fields === undefined) return refuse('continue key is not valid: not a continue token');
+  const fields = tokenFields(Buffer.from(digits, 'base64url'));
+  if (typeof fields === 'string') return refuse(`${head}: ${fields}`);
   if (fields.v !== apiVersion) {
-    const shown = typeof fields.v === 'string' ? ` ${fields.v}` : ' ';
-    const why = 'continue key is not valid: server does not recognize this encoded version';
-    return refuse(why + shown);
+    return refuse(`${head}: server does not recognize this encoded version ${fields.v}`);
   }
   return decodePoint(fields, apiVersion);
 }
 
-function decodePoint(fields: Record<string, unknown>, apiVersion: string): DecodedContinue {
-  const { rv, start } = fields;
-  if (typeof rv !== 'number' || !Number.isSafeInteger(rv) || rv === 0) {
-    return refuse(
-      `continue key is not valid: incorrect encoded start resourceVersion (version ${apiVersion})`,
-    );
+const head = 'continue key is not valid';
+
+interface TokenFields {
+  v: string;
+  rv: number;
+  start: string;
+}
+
+function decodePoint({ rv, start }: TokenFields, apiVersion: string): DecodedContinue {
+  if (rv === 0) {
+    return refuse(`${head}: incorrect encoded start resourceVersion (version ${apiVersion})`);
   }
-  if (typeof start !== 'string' || start === '') {
-    return refuse(`continue key is not valid: encoded start key empty (version ${apiVersion})`);
+  if (start === '') {
+    return refuse(`${head}: encoded start key empty (version ${apiVersion})`);
   }
   const relative = start.startsWith('/') ? start.slice(1) : start;
-  if (!staysBelow(relative)) return refuse(`continue key is not valid: ${start}`);
+  if (!staysBelow(relative)) return refuse(`${head}: ${start}`);
   return { ok: true, point: { revision: rv, start: relative } };
 }
 
 /** No step up, no empty step: a start key cannot leave the prefix it is relative to. */
 function staysBelow(start: string): boolean {
+  if (start === '') return true;
   return start.split('/').every((step) => step !== '' && step !== '.' && step !== '..');
 }
 
-function parseFields(json: string): Record<string, unknown> | undefined {
+const int64Min = -(2n ** 63n);
+const int64Max = 2n ** 63n - 1n;
+
+/** A token's members as Go reads a struct, names in any case; or what is wrong with them. */
+function tokenFields(bytes: Buffer): TokenFields | string {
+  const text = bytes.toString('utf8');
+  const value = readJson(bytes, text);
+  if (value instanceof JsonError) return value.message;
+  const fields: TokenFields = { v: '', rv: 0, start: '' };
+  if (value === null) return fields;
+  if (!isObject(value)) {
+    return `json: cannot unmarshal ${goKind(value)} into Go value of type storage.continueToken`;
+  }
+  for (const [name, given] of Object.entries(value)) {
+    const known = name.toLowerCase();
+    if (given === undefined || given === null || !Object.hasOwn(fields, known)) continue;
+    const what = misfit(known as keyof TokenFields, { given, text });
+    if (what === undefined) {
+      Object.assign(fields, { [known]: known === 'rv' ? Number(given) : given });
+      continue;
+    }
+    const place = `Go struct field continueToken.${known}`;
+    return `json: cannot unmarshal ${what} into ${place} of type ${known === 'rv' ? 'int64' : 'string'}`;
+  }
+  return fields;
+}
+
+/** What Go calls a member that does not fit: a number goes by its digits. */
+function misfit(
+  name: keyof TokenFields,
+  { given, text }: { readonly given: JsonValue; readonly text: string },
+): string | undefined {
+  if (name !== 'rv') return typeof given === 'string' ? undefined : goKind(given);
+  if (typeof given !== 'number' && typeof given !== 'bigint') return goKind(given);
+  const digits = [...text.matchAll(/"rv"\s*:\s*(-?\d[\d.eE+-]*)/gi)].at(-1)?.[1] ?? String(given);
+  const isWhole = /^-?\d+$/.test(digits);
+  const fits = isWhole && BigInt(digits) >= int64Min && BigInt(digits) <= int64Max;
+  return fits ? undefined : `number ${digits}`;
+}
+
+function goKind(value: JsonValue): string {
+  if (Array.isArray(value)) return 'array';
+  if (typeof value === 'boolean') return 'bool';
+  return typeof value === 'bigint' ? 'number' : typeof value;
+}
+
+function readJson(bytes: Buffer, text: string): JsonValue | JsonError {
   try {
-    const value: unknown = JSON.parse(json);
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-    return value as Record<string, unknown>;
-  } catch {
-    return undefined;
+    // Bytes that are no UTF-8 are a sign of their own.
+    return decodeJson(Buffer.from(text)).value;
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return syntaxErrorOf(bytes, tokenLengthMax) ?? error;
   }
 }
 
