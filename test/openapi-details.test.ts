@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Loose, startTestServer, type TestServer } from './harness.ts';
+import { eventually, type Loose, startTestServer, type TestServer } from './harness.ts';
 
 /** What OpenAPI documents tell of single types and paths (API-12). */
 
@@ -115,4 +115,59 @@ test('API-12: definitions of custom kinds and of other servers have what upstrea
   expect(Object.keys(services)).toContain(
     'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService',
   );
+});
+
+test('API-12: operations of custom kinds are told otherwise than those of built-in ones', async () => {
+  const group = 'tabs.example.com';
+  const spec = { type: 'object', properties: { size: { type: 'integer', default: 4 } } };
+  const openAPIV3Schema = { type: 'object', properties: { spec } };
+  const scale = { specReplicasPath: '.spec.size', statusReplicasPath: '.status.size' };
+  const made = await server.post('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
+    metadata: { name: `tabs.${group}` },
+    spec: {
+      group,
+      scope: 'Cluster',
+      names: { plural: 'tabs', kind: 'Tab' },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema },
+          subresources: { scale },
+        },
+      ],
+    },
+  });
+  expect(made.status, made.text).toBe(201);
+  const name = `apis/${group}/v1`;
+  await eventually(async () => (await server.get(`/openapi/v3/${name}`)).status === 200);
+  const { info, paths, components } = await part(name);
+  expect(info).toEqual({ title: 'kubernetes CRD Swagger', version: 'v0.1.0' });
+  expect(components).not.toHaveProperty('securitySchemes');
+  const options = components.schemas[`${meta}DeleteOptions`]['x-kubernetes-group-version-kind'];
+  expect(options).toHaveLength(54);
+  const at = `/${name}/tabs`;
+  expect(Object.keys(paths)).toEqual([at, `${at}/{name}`, `${at}/{name}/scale`]);
+  const named = (list: Loose[]) => list.map((one) => one.name);
+  const all = paths[at];
+  expect(named(all.parameters)).toEqual(['pretty']);
+  expect(all.delete).not.toHaveProperty('requestBody');
+  expect(named(all.delete.parameters)).toEqual(named(all.get.parameters));
+  const one = paths[`${at}/{name}`];
+  expect(named(one.get.parameters)).toEqual(['resourceVersion']);
+  expect(Object.keys(one.patch.responses)).toEqual(['200', '401']);
+  expect(Object.keys(one.delete.requestBody.content)).toEqual([
+    'application/json',
+    'application/yaml',
+  ]);
+  const scaled = paths[`${at}/{name}/scale`].get;
+  expect(scaled['x-kubernetes-group-version-kind']).toEqual({ group, version: 'v1', kind: 'Tab' });
+  const tab = components.schemas['com.example.tabs.v1.Tab'];
+  expect(tab['x-kubernetes-selectable-fields']).toEqual([]);
+  expect(tab.properties.spec.properties.size).toEqual({ type: 'integer', default: 4 });
+  const { body } = await server.get('/openapi/v2');
+  const older = body.definitions['com.example.tabs.v1.Tab'].properties.spec.properties;
+  expect(older.size).toEqual({ type: 'integer' });
+  expect(body.paths[at].get.consumes).toEqual(['application/json', 'application/yaml']);
 });

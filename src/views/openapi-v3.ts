@@ -49,13 +49,18 @@ function documentOf(
 ): string {
   const builder = openApiBuilder(source, { form: 'v3', operations, custom });
   fill(builder);
+  const { productName } = source.dialect;
   const { paths, definitions } = builder.finish();
   const securitySchemes = custom
     ? undefined
     : { BearerToken: { type: 'apiKey', in: 'header', name: 'authorization' } };
   return objectText({
     openapi: '"3.0.0"',
-    info: jsonText({ title: source.dialect.productName, version: source.release }),
+    info: jsonText(
+      custom
+        ? { title: `${productName} CRD Swagger`, version: 'v0.1.0' }
+        : { title: productName, version: source.release },
+    ),
     paths,
     components: objectText({
       schemas: definitions === '{}' ? undefined : definitions,
