@@ -18,7 +18,8 @@ import type { PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
 import { templateWarnings } from '../pod/warnings.ts';
 import { validateJobSpec } from './job-validation.ts';
-import { scheduleProblem } from './schedule.ts';
+import { scheduleProblem, zoneProblem } from './schedule.ts';
+import { isTimeZone } from './time-zones.ts';
 
 /** Room for the suffix of the jobs' names. */
 const nameLengthMax = 52;
@@ -66,17 +67,8 @@ function validateTimeZone(zone: string): FieldError[] {
           'timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones',
         )
       : [];
-  if (zone === 'Local' || isKnownZone(zone)) return errors;
-  return [...errors, ...refuse(`unknown time zone ${zone}`)];
-}
-
-function isKnownZone(zone: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: zone });
-    return true;
-  } catch {
-    return false;
-  }
+  if (zone === 'Local' || isTimeZone(zone)) return errors;
+  return [...errors, ...refuse(zoneProblem(zone))];
 }
 
 function validate(object: JsonObject, old: JsonObject | undefined, rules: PodRules): FieldError[] {

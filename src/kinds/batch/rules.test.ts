@@ -316,6 +316,33 @@ describe('a CronJob', () => {
       { 'spec.timeZone': 'Mars/Base' },
       'spec.timeZone: Invalid value: "Mars/Base": unknown time zone Mars/Base',
     ],
+    [{ 'spec.timeZone': 'America/Argentina/Ushuaia' }],
+    [
+      { 'spec.timeZone': 'europe/Paris' },
+      'spec.timeZone: Invalid value: "europe/Paris": unknown time zone europe/Paris',
+    ],
+    [
+      { 'spec.timeZone': 'a..b' },
+      'spec.timeZone: Invalid value: "a..b": time: invalid location name',
+    ],
+    [{ 'spec.schedule': '@every -1.5h' }],
+    [
+      { 'spec.schedule': '@every 1d' },
+      'spec.schedule: Invalid value: "@every 1d": failed to parse duration @every 1d: time: unknown unit "d" in duration "1d"',
+    ],
+    [
+      { 'spec.schedule': '*/-1 * * * *' },
+      'spec.schedule: Invalid value: "*/-1 * * * *": negative number (-1) not allowed: -1',
+    ],
+    [
+      { 'spec.schedule': 'a-b-c * * * *' },
+      'spec.schedule: Invalid value: "a-b-c * * * *": failed to parse int from a: strconv.Atoi: parsing "a": invalid syntax',
+    ],
+    [
+      { 'spec.schedule': 'CRON_TZ=Mars * * * * *' },
+      'spec.schedule: Invalid value: "CRON_TZ=Mars * * * * *": provided bad location Mars: unknown time zone Mars',
+      'spec.schedule: Invalid value: "CRON_TZ=Mars * * * * *": cannot use TZ or CRON_TZ in schedule, use timeZone field instead',
+    ],
     [
       { 'spec.concurrencyPolicy': 'Odd', 'spec.startingDeadlineSeconds': -1 },
       `spec.startingDeadlineSeconds: Invalid value: -1: ${negative}`,

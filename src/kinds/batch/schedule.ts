@@ -1,3 +1,7 @@
+import { goDurationError, parseGoDuration } from '../../engines/schema/go-duration.ts';
+import { goQuoted } from '../../meta/field-error.ts';
+import { isTimeZone } from './time-zones.ts';
+
 /** Reads a cron schedule far enough to say what is wrong with it. */
 
 interface FieldBounds {
@@ -29,12 +33,12 @@ const descriptors = new Set([
 
 /** What is wrong with `schedule` in the words of upstream's parser; undefined when it is right. */
 export function scheduleProblem(schedule: string): string | undefined {
-  const text = schedule.replace(/^(?:CRON_)?TZ=\S+\s+/, '');
-  if (text.startsWith('@')) {
-    if (descriptors.has(text)) return undefined;
-    if (/^@every ([0-9.]+(ns|us|µs|ms|s|m|h))+$/.test(text)) return undefined;
-    return `unrecognized descriptor: ${text}`;
+  const [zonePart, zone = ''] = /^(?:CRON_)?TZ=([^ ]*) /.exec(schedule) ?? [];
+  if (zonePart !== undefined && zone !== '' && zone !== 'Local' && !isTimeZone(zone)) {
+    return `provided bad location ${zone}: ${zoneProblem(zone)}`;
   }
+  const text = zonePart === undefined ? schedule : schedule.slice(zonePart.length).trim();
+  if (text.startsWith('@')) return descriptorProblem(text);
   const parts = text.split(/\s+/).filter((part) => part !== '');
   if (parts.length !== fields.length) {
     return `expected exactly 5 fields, found ${parts.length}: [${parts.join(' ')}]`;
@@ -45,6 +49,22 @@ export function scheduleProblem(schedule: string): string | undefined {
     if (problem !== undefined) return problem;
   }
   return undefined;
+}
+
+/** What is wrong with the name of a time zone that there is none of. */
+export function zoneProblem(zone: string): string {
+  const isOutside = zone.startsWith('/') || zone.startsWith('\\') || zone.includes('..');
+  return isOutside ? 'time: invalid location name' : `unknown time zone ${zone}`;
+}
+
+const every = '@every ';
+
+function descriptorProblem(text: string): string | undefined {
+  if (descriptors.has(text)) return undefined;
+  if (!text.startsWith(every)) return `unrecognized descriptor: ${text}`;
+  const duration = text.slice(every.length);
+  if (parseGoDuration(duration) !== undefined) return undefined;
+  return `failed to parse duration ${text}: ${goDurationError(duration)}`;
 }
 
 function fieldProblem(part: string, bounds: FieldBounds): string | undefined {
@@ -58,29 +78,36 @@ function fieldProblem(part: string, bounds: FieldBounds): string | undefined {
 function rangeProblem(range: string, bounds: FieldBounds): string | undefined {
   const [span = '', step, ...moreSteps] = range.split('/');
   const [from = '', to, ...moreEnds] = span.split('-');
-  if (moreEnds.length > 0) return `too many hyphens: ${range}`;
+  let [start, end] = [bounds.low, bounds.high];
+  if (from !== '*' && from !== '?') {
+    const first = numberOf(from, bounds);
+    if (typeof first === 'string') return first;
+    const last = to === undefined || moreEnds.length > 0 ? first : numberOf(to, bounds);
+    if (typeof last === 'string') return last;
+    if (moreEnds.length > 0) return `too many hyphens: ${range}`;
+    [start, end] = [first, step !== undefined && to === undefined ? bounds.high : last];
+  }
   if (moreSteps.length > 0) return `too many slashes: ${range}`;
-  const wild = from === '*' || from === '?';
-  const start = wild ? bounds.low : numberOf(from, bounds);
-  const fallback = step === undefined ? start : bounds.high;
-  const end = wild ? bounds.high : to === undefined ? fallback : numberOf(to, bounds);
-  if (start === undefined) return notANumber(from);
-  if (end === undefined) return notANumber(to ?? '');
-  if (step !== undefined && !/^[0-9]+$/.test(step)) return notANumber(step);
+  const stride = step === undefined ? 1 : integerOf(step);
+  if (typeof stride === 'string') return stride;
   if (start < bounds.low)
     return `beginning of range (${start}) below minimum (${bounds.low}): ${range}`;
   if (end > bounds.high) return `end of range (${end}) above maximum (${bounds.high}): ${range}`;
   if (start > end) return `beginning of range (${start}) beyond end of range (${end}): ${range}`;
-  return step === undefined || Number(step) > 0
-    ? undefined
-    : `step of range should be a positive number: ${range}`;
+  return stride > 0 ? undefined : `step of range should be a positive number: ${range}`;
 }
 
-const notANumber = (text: string) =>
-  `failed to parse int from ${text}: strconv.Atoi: parsing ${JSON.stringify(text)}: invalid syntax`;
-
-function numberOf(text: string, bounds: FieldBounds): number | undefined {
+function numberOf(text: string, bounds: FieldBounds): number | string {
   const named = bounds.names?.indexOf(text.toLowerCase()) ?? -1;
-  if (named >= 0) return named + bounds.low;
-  return /^[0-9]{1,9}$/.test(text) ? Number(text) : undefined;
+  return named >= 0 ? named + bounds.low : integerOf(text);
+}
+
+/** The number, or what is wrong with it. */
+function integerOf(text: string): number | string {
+  const refused = (why: string) =>
+    `failed to parse int from ${text}: strconv.Atoi: parsing ${goQuoted(text)}: ${why}`;
+  if (!/^[+-]?[0-9]+$/.test(text)) return refused('invalid syntax');
+  const value = BigInt(text.replace('+', ''));
+  if (BigInt.asIntN(64, value) !== value) return refused('value out of range');
+  return value < 0 ? `negative number (${value}) not allowed: ${text}` : Number(value);
 }
