@@ -33,6 +33,8 @@ export interface BoundObject {
   readonly resource: 'pods' | 'secrets' | 'nodes';
   readonly name: string;
   readonly uid: string;
+  /** Where a pod is; without a uid when there is no such node. */
+  readonly node?: { readonly name: string; readonly uid: string } | undefined;
 }
 
 /** Issues service account tokens (AUTHN-6). */

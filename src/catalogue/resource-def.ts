@@ -191,8 +191,10 @@ export interface Strategy {
   ) => readonly FieldError[];
   /** Warnings sent with an accepted write. */
   readonly warnings?: (object: ApiObject, old: ApiObject | undefined) => readonly string[];
-  /** Finalizers without a `/` are taken even when they are no standard ones. */
-  readonly bareFinalizers?: boolean;
+  /** What a refused object is said to be of, where that is not the kind's own group. */
+  readonly toldGroup?: string;
+  /** Finalizers that need no `/`; absent: they are not looked at. */
+  readonly standardFinalizers?: ReadonlySet<string>;
   /** PUT on an absent name creates it (API-5). */
   readonly allowCreateOnUpdate: boolean;
   /** A PUT without resourceVersion is allowed. */

@@ -1,7 +1,15 @@
 import { isObject, type JsonObject } from '../base/json.ts';
 import { textAt } from '../kinds/cells.ts';
 import { objectsAt } from '../kinds/fill.ts';
-import { badRequest, conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
+import { invalid } from '../meta/field-error.ts';
+import {
+  badRequest,
+  conflict,
+  invalidObject,
+  modifiedMessage,
+  notFound,
+  StatusError,
+} from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { DeleteRequestOptions, WriteContext } from '../registry/contract.ts';
@@ -9,7 +17,7 @@ import { checkPreconditions, deleteObject } from '../registry/delete.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { groupResourceOf, unasked } from '../registry/registry.ts';
 import { updateObject } from '../registry/update.ts';
-import { parseDeleteOptions } from '../request/options.ts';
+import { parseDeleteOptions, type WriteOptions } from '../request/options.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import {
@@ -43,6 +51,7 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
     throw badRequest('name in URL does not match name in Eviction object');
   }
   const given = isObject(object.deleteOptions) ? object.deleteOptions : undefined;
+  checkOptions(call, given, options);
   parseDeleteOptions(new URLSearchParams(), context.dialect, given);
   await admitVirtual(call, { object, options });
   // Admission may have changed what is asked for.
@@ -58,6 +67,26 @@ export async function evictionEndpoint(call: ApiCall): Promise<void> {
     code: 201,
   };
   await sendValue(call, { status: 201, value });
+}
+
+/** What upstream asks of the deletion's options before it looks at the rest. */
+function checkOptions(
+  { info, target }: ApiCall,
+  given: JsonObject | undefined,
+  { dryRun }: WriteOptions,
+): void {
+  if (given?.ignoreStoreReadErrorWithClusterBreakingPotential === true) {
+    const field = 'deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential';
+    const why = 'can not be set for pod eviction, try after removing the option';
+    throw invalidObject({ group: 'policy', kind: 'Eviction' }, target.name, [
+      invalid(field, true, why),
+    ]);
+  }
+  const inside = Array.isArray(given?.dryRun) ? given.dryRun.map(String) : [];
+  const outside = info.query.getAll('dryRun');
+  if (!dryRun || inside.length === 0 || inside.join(' ') === outside.join(' ')) return;
+  const lists = `[${outside.join(' ')}] and [${inside.join(' ')}]`;
+  throw badRequest(`Non-matching dry-run options in request and content: ${lists}`);
 }
 
 async function evict(call: ApiCall, removal: Removal): Promise<void> {

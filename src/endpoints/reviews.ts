@@ -19,7 +19,7 @@ import type { ApiCall } from './call.ts';
 import { decodeBody, decodeObject } from './decode-object.ts';
 import { sendValue } from './respond.ts';
 import { reviewSelectors, validateReviewSelectors } from './review-selectors.ts';
-import { admitVirtual } from './virtual-body.ts';
+import { admitVirtual, recordFields } from './virtual-body.ts';
 
 type Review = (call: ApiCall, object: ApiObject) => Promise<JsonObject> | JsonObject;
 
@@ -40,6 +40,7 @@ export async function reviewEndpoint(call: ApiCall, options: WriteOptions): Prom
   const body = await decodeBody(call);
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   checkPathAgreement(call.target, object);
+  await recordFields(call, { object, options });
   await admitVirtual(call, { object, options });
   const { version } = call.target;
   const answer = await review(call, toStorage(def, version, object));

@@ -133,6 +133,7 @@ async function writeScale(
         paths,
         change,
         way,
+        check: (scale) => checkScale(target, scale, call.context.dialect),
         admit: async (object, old) => {
           const { name } = target;
           const operation = 'UPDATE' as const;
@@ -163,11 +164,14 @@ async function withScale(
     paths,
     change,
     way,
+    check,
     admit,
   }: {
     paths: CrdScale;
     change: ScaleChange;
     way: Way;
+    /** Throws where a built-in kind's Scale breaks the rules of one. */
+    check: (scale: ApiObject) => void;
     /** Admission of the changed Scale, which may change it again (ADM-2). */
     admit: (scale: ApiObject, old: ApiObject) => Promise<void>;
   },
@@ -183,7 +187,7 @@ async function withScale(
   checkPathAgreement(target, changed);
   await admit(changed, scale);
   const wanted = replicasOf(changed);
-  if (target.def.custom === undefined) checkScale(target, changed);
+  if (target.def.custom === undefined) check(changed);
   else if (wanted === noneYet) throw emptyReplicas(paths);
   checkUid(target, { changed, object, way });
   if (wanted !== replicas) setReplicas(object, paths.specReplicasPath, wanted);
@@ -200,8 +204,8 @@ const replicasOf = (scale: ApiObject) =>
   Number((scale['spec'] as { replicas?: number } | undefined)?.replicas ?? 0);
 
 /** The rules of a custom kind's own strategy hold for the replicas of its objects. */
-function checkScale(target: Target, scale: ApiObject): void {
-  const errors = validateScale(scale);
+function checkScale(target: Target, scale: ApiObject, dialect: Dialect): void {
+  const errors = validateScale(scale, dialect);
   if (errors.length > 0) {
     throw invalidObject({ group: 'autoscaling', kind: 'Scale' }, target.name, errors);
   }

@@ -1,15 +1,16 @@
 import type { BoundObject } from '../authn/contract.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
-import { type FieldError, invalid, notSupported } from '../meta/field-error.ts';
-import { conflict, invalidObject, notFound } from '../meta/status.ts';
+import { type FieldError, goQuoted, invalid } from '../meta/field-error.ts';
+import { pathSegment } from '../meta/names.ts';
+import { badRequest, conflict, invalidObject, notFound } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
-import { objectKey } from '../registry/object-codec.ts';
+import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { sendValue } from './respond.ts';
-import { admitVirtual, virtualRequest } from './virtual-body.ts';
+import { admitVirtual, recordFields, virtualRequest } from './virtual-body.ts';
 
 const defaultSeconds = 3600;
 const minimumSeconds = 600;
@@ -23,20 +24,23 @@ const boundKinds: Readonly<Record<string, string>> = {
 /** POST to a ServiceAccount's `token`: a signed token, not stored (API-6, AUTHN-6). */
 export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
-  const { object, options } = await virtualRequest(call, 'authentication.v1.TokenRequest');
+  const request = await virtualRequest(call, 'authentication.v1.TokenRequest');
+  const { object, options } = request;
+  checkPlace(call, object);
+  await recordFields(call, request, request.body);
   const accounts = context.registry.caches.of(target.def);
   const account = await accounts.get(objectKey(target.namespace, target.name), undefined);
   if (account === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  expirationOf(call, object, specOf(object));
+  expirationOf(object, specOf(object));
   await admitVirtual(call, { object, options });
   // Admission may have changed what is asked for.
   const spec = specOf(object);
-  const seconds = expirationOf(call, object, spec);
+  const seconds = expirationOf(object, spec);
   const audiences = Array.isArray(spec.audiences) ? spec.audiences.map(String) : [];
   const issued = await context.tokens.issue({
     namespace: target.namespace,
     serviceAccount: { name: target.name, uid: account.index.uid },
-    bound: await boundObject(call, { object, spec }),
+    bound: await boundObject(call, spec),
     audiences,
     expirationSeconds: seconds,
   });
@@ -46,6 +50,7 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
     kind: 'TokenRequest',
     apiVersion: object.apiVersion,
     metadata: {
+      ...(object.metadata as JsonObject),
       name: target.name,
       namespace: target.namespace,
       creationTimestamp: formatTime(context.clock.now()),
@@ -58,7 +63,25 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
 
 const specOf = (object: ApiObject): JsonObject => (isObject(object.spec) ? object.spec : {});
 
-function expirationOf(call: ApiCall, object: ApiObject, spec: JsonObject): number {
+/** A body that names an account, or a namespace, names those of the path. */
+function checkPlace({ target }: ApiCall, object: ApiObject): void {
+  const refuse = (member: 'name' | 'namespace') => {
+    const given = object.metadata[member] ?? '';
+    if (given === '' || given === target[member]) return;
+    const why = `must match the service account ${member} if specified`;
+    refuseInvalid(object, target.name, [invalid(`metadata.${member}`, given, why)]);
+  };
+  refuse('name');
+  refuse('namespace');
+}
+
+function refuseInvalid(object: ApiObject, name: string, errors: readonly FieldError[]): void {
+  if (errors.length === 0) return;
+  const group = object.apiVersion.split('/')[0] ?? '';
+  throw invalidObject({ group, kind: 'TokenRequest' }, name, errors);
+}
+
+function expirationOf(object: ApiObject, spec: JsonObject): number {
   const given = Number(spec.expirationSeconds ?? defaultSeconds);
   const field = 'spec.expirationSeconds';
   const errors: FieldError[] = [];
@@ -66,35 +89,58 @@ function expirationOf(call: ApiCall, object: ApiObject, spec: JsonObject): numbe
     errors.push(invalid(field, given, 'may not specify a duration less than 10 minutes'));
   if (given > maximumSeconds)
     errors.push(invalid(field, given, 'may not specify a duration larger than 2^32 seconds'));
-  if (errors.length === 0) return given;
-  const group = object.apiVersion.split('/')[0] ?? '';
-  throw invalidObject({ group, kind: 'TokenRequest' }, call.target.name, errors);
+  refuseInvalid(object, '', errors);
+  return given;
 }
 
 /** The object the token lives as long as; it must be there, with the uid given if one is. */
-async function boundObject(
-  call: ApiCall,
-  { object, spec }: { object: ApiObject; spec: JsonObject },
-): Promise<BoundObject | undefined> {
+async function boundObject(call: ApiCall, spec: JsonObject): Promise<BoundObject | undefined> {
   const reference = spec.boundObjectRef;
   if (!isObject(reference)) return undefined;
   const kind = String(reference.kind ?? '');
   const name = String(reference.name ?? '');
+  const { group, version } = groupVersionOf(String(reference.apiVersion ?? ''));
   const resource = Object.hasOwn(boundKinds, kind) ? boundKinds[kind] : undefined;
-  if (resource === undefined || reference.apiVersion !== 'v1') {
-    const group = object.apiVersion.split('/')[0] ?? '';
-    throw invalidObject({ group, kind: 'TokenRequest' }, call.target.name, [
-      notSupported('spec.boundObjectRef.kind', kind, Object.keys(boundKinds)),
-    ]);
+  if (resource === undefined || group !== '') {
+    throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${kind}`);
+  }
+  if (name === '') throw badRequest('Name parameter required.');
+  const faults = pathSegment(name);
+  if (faults.length > 0) {
+    throw badRequest(`Name parameter invalid: ${goQuoted(name)}: ${faults.join(';')}`);
   }
   const entry = await findBound(call, { resource, name });
   if (entry === undefined) throw notFound({ group: '', resource }, name);
+  const node = resource === 'pods' ? await nodeOfPod(call, entry) : undefined;
   const uid = String(reference.uid ?? '');
   if (uid !== '' && uid !== entry.index.uid) {
     const why = `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`;
-    throw conflict({ group: '', resource }, name, why);
+    throw conflict({ group: '', resource: kind }, name, why);
   }
-  return { resource: resource as BoundObject['resource'], name, uid: entry.index.uid };
+  const bound = { resource: resource as BoundObject['resource'], name, uid: entry.index.uid };
+  return node === undefined ? bound : { ...bound, node };
+}
+
+/** As upstream reads it: what is no group and version counts as none. */
+function groupVersionOf(apiVersion: string): { group: string; version: string } {
+  const [first = '', second, ...more] = apiVersion.split('/');
+  if (more.length > 0) return { group: '', version: '' };
+  return second === undefined ? { group: '', version: first } : { group: first, version: second };
+}
+
+/** A pod's token is for the pod's own account, and says which node the pod is on. */
+async function nodeOfPod(call: ApiCall, entry: Entry): Promise<BoundObject['node']> {
+  const spec = specOf(decodeEntry(entry));
+  if (spec.serviceAccountName !== call.target.name) {
+    const account = goQuoted(call.target.name);
+    throw badRequest(
+      `cannot bind token for serviceaccount ${account} to pod running with different serviceaccount name.`,
+    );
+  }
+  const name = typeof spec.nodeName === 'string' ? spec.nodeName : '';
+  if (name === '') return undefined;
+  const node = await findBound(call, { resource: 'nodes', name });
+  return { name, uid: node?.index.uid ?? '' };
 }
 
 async function findBound(

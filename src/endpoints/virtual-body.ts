@@ -1,5 +1,5 @@
 import { isObject } from '../base/json.ts';
-import { subresourcesOf } from '../catalogue/resource-def.ts';
+import { subresourcesOf, type VersionDef } from '../catalogue/resource-def.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
@@ -14,6 +14,17 @@ export interface VirtualRequest {
   readonly options: WriteOptions;
 }
 
+/** One value per type, for what is compiled of it. */
+const forms = new Map<string, VersionDef>();
+
+function formOf(typeName: string, version: string): VersionDef {
+  const known = forms.get(typeName);
+  if (known !== undefined) return known;
+  const form = { version, served: true, schema: schemaOf(typeName) };
+  forms.set(typeName, form);
+  return form;
+}
+
 /**
  * Decodes the body of a virtual sub-resource (API-6), whose kind is not the resource's: an Eviction
  * of a Pod, a TokenRequest of a ServiceAccount. `typeName` names its schema (`policy.v1.Eviction`).
@@ -23,25 +34,39 @@ export async function virtualRequest(
   call: ApiCall,
   typeName: string,
   alike?: string,
-): Promise<VirtualRequest> {
+): Promise<VirtualRequest & { readonly body: Target }> {
   const { target, context, info } = call;
   const options = parseCreateOptions(info.query, context.dialect);
   const has = subresourcesOf(target.def, target.version.version);
   const sub = has.find((one) => one.name === target.subresource);
   if (sub?.kind === undefined) throw new Error(`${target.subresource} has no kind of its own`);
   const { group, version, kind } = sub.kind;
-  const body: Target = {
-    ...target,
-    def: { ...target.def, group, kind },
-    version: { version, served: true, schema: schemaOf(typeName) },
-  };
+  const form = formOf(typeName, version);
+  const def = { ...target.def, group, kind, versions: [form] };
+  const body: Target = { ...target, def, version: form };
   const decoded = await decodeBody({ ...call, target: body });
   if (isObject(decoded.value) && decoded.value.apiVersion === alike) {
     delete decoded.value.apiVersion;
   }
   const { fieldValidation } = options;
   const object = decodeObject({ ...call, target: body }, { body: decoded, fieldValidation });
-  return { object, options };
+  return { object, options, body };
+}
+
+/** Says in an object that is never stored who sent its fields, as upstream does of all objects. */
+export async function recordFields(
+  call: ApiCall,
+  { object, options }: VirtualRequest,
+  target: Target = call.target,
+): Promise<void> {
+  delete object.metadata.managedFields;
+  await call.context.registry.fieldManager.recordUpdate({
+    target,
+    live: undefined,
+    object,
+    manager: writeContext(call, options).fieldManager,
+    nowMs: call.context.clock.now(),
+  });
 }
 
 /** Admission of a POST to a virtual sub-resource: the creation of its object (ADM-1). */

@@ -1,5 +1,5 @@
 import { isObject, type JsonValue } from '../base/json.ts';
-import { type FieldError, invalid } from '../meta/field-error.ts';
+import { type FieldError, goQuoted, invalid } from '../meta/field-error.ts';
 
 /** Checks that many kinds share. */
 
@@ -70,11 +70,11 @@ export function invalidGo(field: string, goText: string, detail: string): FieldE
 
 /** A list of strings as Go prints it with `%#v`. */
 export function goStrings(values: readonly string[]): string {
-  return `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
+  return `[]string{${values.map(goQuoted).join(', ')}}`;
 }
 
 /** A list as Go prints it with `%#v`: `[]core.IPFamily{"IPv4"}`, and an absent one as nil. */
 export function goList(type: string, values: readonly string[] | undefined): string {
   if (values === undefined) return `[]${type}(nil)`;
-  return `[]${type}{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
+  return `[]${type}{${values.map(goQuoted).join(', ')}}`;
 }

@@ -8,6 +8,7 @@ import {
   type VersionDef,
 } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import { foregroundFinalizer, orphanFinalizer } from '../meta/object-meta.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { groupStems } from './facts.ts';
 import { currentMinor, lifeMembers, lifeOf } from './life.ts';
@@ -71,12 +72,30 @@ export function defineKind(options: KindOptions): ResourceDef {
   };
 }
 
+/** Groups whose kinds upstream judges as it does custom ones. */
+const takesAnyFinalizer = new Set([
+  'admissionregistration',
+  'apiregistration',
+  'coordination',
+  'node',
+  'policy',
+]);
+
 function strategyOf(options: KindOptions, typeName: string): Strategy {
   const strategy: Strategy = {
     allowCreateOnUpdate: false,
     allowUnconditionalUpdate: true,
     hasStatus: false,
     deleteAnswers: 'status',
+    ...(takesAnyFinalizer.has(options.facts)
+      ? {}
+      : {
+          standardFinalizers: new Set([
+            orphanFinalizer,
+            foregroundFinalizer,
+            options.dialect.productName,
+          ]),
+        }),
     ...options.strategy,
   };
   const { generation = false, keepsStatusOnCreate = false } = options;

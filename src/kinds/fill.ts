@@ -44,17 +44,6 @@ export function objectsAt(
   return listAt(object, ...path).filter(isObject);
 }
 
-/**
- * Makes null of members that are empty lists: upstream keeps these kinds in protobuf, which does not
- * tell an empty list from none.
- */
-export function emptyAsNull(object: JsonObject | undefined, ...names: readonly string[]): void {
-  for (const name of names)
-    if (object !== undefined && isEmptyList(object[name])) object[name] = null;
-}
-
-const isEmptyList = (value: JsonValue | undefined) => Array.isArray(value) && value.length === 0;
-
 /** Whether the member of a name is a list, be it an empty one. */
 export const isList = (object: JsonObject, name: string): boolean => Array.isArray(object[name]);
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../base/json.ts';
 import type { StrategyContext } from '../catalogue/resource-def.ts';
 import { dialectOf } from '../dialect.ts';
-import { decodeTyped } from '../engines/schema/decode-typed.ts';
+import { decodeTyped, settleEmpty } from '../engines/schema/decode-typed.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { builtinKinds } from './index.ts';
 
@@ -52,6 +52,8 @@ function setAt(object: JsonObject, path: string, value: JsonValue | undefined): 
 export function made(object: JsonObject): ApiObject {
   const def = defOf(String(object['kind']));
   const decoded = defaulted(object);
+  const schema = def.versions[0]?.schema;
+  if (schema !== undefined) settleEmpty(schema, decoded);
   def.strategy.prepareForCreate?.(context, decoded);
   return decoded;
 }

@@ -39,13 +39,23 @@ const elements: readonly (readonly [name: string, pattern: RegExp])[] = [
   ['Z07:00', /^(?:Z|[+-]\d\d:\d\d)/],
 ];
 
+/** Where the layout has digits after the point, there are just as many. */
+const microElements: typeof elements = [
+  ...elements.slice(0, -2),
+  ['05', /^\d\d/],
+  ['.000000', /^[.,]\d{6}/],
+  ['Z07:00', /^(?:Z|[+-]\d\d:\d\d)/],
+];
+
 const wellFormed =
   /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))$/;
 
-/** Parses a time; `layout` is how Go names the expected form in an error. */
-export function parseGoTime(text: string, layout = '2006-01-02T15:04:05Z07:00'): ParsedTime {
+/** Parses a time, whose second has any fraction (0) or one of just six digits. */
+export function parseGoTime(text: string, digits: 0 | 6 = 0): ParsedTime {
   const match = wellFormed.exec(text);
-  if (match === null) return { error: formError(text, layout) };
+  if (match === null || (digits === 6 && match[7]?.length !== 6)) {
+    return { error: formError(text, digits) };
+  }
   const part = (index: number) => Number(match[index] ?? 0);
   const range = rangeError(part);
   const quoted = JSON.stringify(text);
@@ -70,10 +80,11 @@ function rangeError(part: (index: number) => number): string | undefined {
   return undefined;
 }
 
-function formError(text: string, layout: string): string {
+function formError(text: string, digits: 0 | 6): string {
+  const layout = `2006-01-02T15:04:05${digits === 6 ? '.000000' : ''}Z07:00`;
   const quoted = JSON.stringify(text);
   let rest = text;
-  for (const [name, pattern] of elements) {
+  for (const [name, pattern] of digits === 6 ? microElements : elements) {
     const match = pattern.exec(rest);
     if (match === null) {
       const at = JSON.stringify(rest);

@@ -1,4 +1,5 @@
 import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
+import { settleEmpty } from '../engines/schema/decode-typed.ts';
 import { generateName } from '../meta/name-generator.ts';
 import { alreadyExists, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -44,6 +45,7 @@ export async function createObject(
     nowMs,
   });
   if (recorded instanceof Promise) await recorded;
+  settleEmpty(target.version.schema, object);
   return insertObject(registry, { target, object, context, nowMs, mayRename: !hasOwnName });
 }
 

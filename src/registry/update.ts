@@ -1,6 +1,7 @@
 import { cloneJson, jsonEqualBut } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
+import { settleEmpty } from '../engines/schema/decode-typed.ts';
 import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
 import type { ApiObject, ManagedFieldsEntry } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
@@ -213,6 +214,7 @@ async function attemptUpdate(
     const recorded = registry.fieldManager.recordUpdate(update);
     if (recorded instanceof Promise) await recorded;
   }
+  settleEmpty(version.schema, object);
   const call = {
     operation: 'UPDATE' as const,
     target,

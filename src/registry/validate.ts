@@ -1,9 +1,7 @@
 import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import type { FieldError } from '../meta/field-error.ts';
 import {
-  foregroundFinalizer,
   type MetaRules,
-  orphanFinalizer,
   validateObjectMeta,
   validateObjectMetaUpdate,
 } from '../meta/object-meta.ts';
@@ -12,15 +10,15 @@ import type { ApiObject } from '../meta/types.ts';
 import type { Target } from './contract.ts';
 import { groupKindOf } from './registry.ts';
 
-const standardFinalizers = new Set([orphanFinalizer, foregroundFinalizer]);
-
 function metaRules({ scope, strategy, custom }: ResourceDef): MetaRules {
   return {
     namespaced: scope === 'Namespaced',
     validateName: strategy.validateName,
     path: 'metadata',
     ...(custom === undefined ? {} : { judgesUpdateAgain: true }),
-    ...(custom === undefined && strategy.bareFinalizers !== true ? { standardFinalizers } : {}),
+    ...(strategy.standardFinalizers === undefined
+      ? {}
+      : { standardFinalizers: strategy.standardFinalizers }),
   };
 }
 
@@ -49,5 +47,7 @@ export function validateChange(
 
 function refuseInvalid(target: Target, object: ApiObject, errors: readonly FieldError[]): void {
   if (errors.length === 0) return;
-  throw invalidObject(groupKindOf(target.def), object.metadata.name ?? '', errors);
+  const { kind, group } = groupKindOf(target.def);
+  const told = { kind, group: target.def.strategy.toldGroup ?? group };
+  throw invalidObject(told, object.metadata.name ?? '', errors);
 }

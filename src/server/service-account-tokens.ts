@@ -64,7 +64,7 @@ export function createServiceAccountTokens(options: {
           serviceAccount: request.serviceAccount,
           pod: boundTo('pods'),
           secret: boundTo('secrets'),
-          node: boundTo('nodes'),
+          node: boundTo('nodes') ?? bound?.node,
         };
         const token = signToken(signing, { claims, privateClaim: labelDomain });
         return {

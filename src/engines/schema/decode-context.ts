@@ -23,6 +23,8 @@ export interface DecodeContext {
   depthLeft: number;
   error: string | undefined;
   readonly unknown: string[];
+  /** Whether a list or map with nothing in it stands where one is always shown. */
+  hasEmpty: boolean;
   /** Follow the members as they stand in the input, so that what is found has that order. */
   readonly inputOrder: boolean;
   readonly source: DecodeSource;
@@ -39,6 +41,7 @@ export function newContext(options: {
     depthLeft: maxDepth,
     error: undefined,
     unknown: [],
+    hasEmpty: false,
     inputOrder: options.inputOrder,
     source: options.source,
   };

@@ -121,14 +121,13 @@ function decodeIntOrString(value: JsonValue, context: DecodeContext): JsonValue 
 }
 
 function timeDecoder(digits: 0 | 6): Decoder {
-  const layout = digits === 0 ? undefined : '2006-01-02T15:04:05.000000Z07:00';
   return (value, context) => {
     if (typeof value !== 'string') {
       failType(context, value, { type: 'string' });
       return value;
     }
     if (digits === 0 && isWrittenTime(value)) return value;
-    const time = parseGoTime(value, layout);
+    const time = parseGoTime(value, digits);
     if ('error' in time) {
       fail(context, time.error);
       return value;

@@ -54,6 +54,7 @@ export function decodeTyped(schema: Schema): TypedDecoder {
         source === 'map' ? context.error : (firstOf(walker, value, source).error ?? ''),
       );
     }
+    if (context.hasEmpty) withEmpty.add(object as JsonObject);
     if (context.unknown.length > 0 && report !== undefined) {
       for (const path of new Set(unknownOf(walker, value, context))) report(path);
     }
@@ -61,6 +62,35 @@ export function decodeTyped(schema: Schema): TypedDecoder {
   };
   decoders.set(at, decoder);
   return decoder;
+}
+
+/** Objects that came with a list or map which is there, though nothing is in it. */
+const withEmpty = new WeakSet<JsonObject>();
+
+/**
+ * Makes null of the empty lists and maps that stand in a decoded object, in place: what is stored does
+ * not tell them from none. Who wrote them is known by then.
+ */
+export function settleEmpty(schema: Schema, object: JsonObject): void {
+  if (withEmpty.delete(object)) settleIn(resolved(schema), object);
+}
+
+function settleIn(schema: Schema, value: JsonValue | undefined): void {
+  if (Array.isArray(value)) {
+    const items = resolved(schema.items ?? anySchema);
+    for (const item of value) settleIn(items, item);
+    return;
+  }
+  if (!isObject(value)) return;
+  for (const [name, member] of Object.entries(value)) {
+    const property = schema.properties?.get(name);
+    const inner = property?.schema ?? schema.additionalProperties;
+    if (inner === undefined || typeof inner !== 'object') continue;
+    const isEmpty = member !== undefined && isEmptyCollection(member);
+    if (property !== undefined && isEmpty && fieldOf([name, property], false).emptyIsNull) {
+      value[name] = null;
+    } else settleIn(resolved(inner), member);
+  }
 }
 
 /** What was unknown, in the order in which upstream tells it: a map has none but the names' own. */
@@ -201,6 +231,8 @@ interface Field {
   readonly walker: TypedWalker;
   readonly omitEmpty: boolean;
   readonly pointer: boolean;
+  /** Stored in protobuf, which has no word for a list or map with nothing in it. */
+  readonly emptyIsNull: boolean;
 }
 
 interface Struct {
@@ -212,7 +244,9 @@ interface Struct {
 }
 
 function structWalker(schema: Schema): TypedWalker {
-  const fields = [...(schema.properties ?? [])].map(fieldOf);
+  // Definitions of custom kinds alone are stored as JSON.
+  const isJson = schema.typeName?.startsWith('apiextensions.') === true;
+  const fields = [...(schema.properties ?? [])].map((entry) => fieldOf(entry, isJson));
   const struct: Struct = {
     name: bareTypeName(schema.typeName ?? ''),
     schema,
@@ -237,12 +271,15 @@ function structWalker(schema: Schema): TypedWalker {
   return { decode, zero: () => zeroStruct(fields), isEmpty: () => false, nested: true };
 }
 
-function fieldOf([name, property]: [string, Property]): Field {
+function fieldOf([name, property]: [string, Property], isJson: boolean): Field {
+  const { schema, omitEmpty = false, pointer = false } = property;
+  const isCollection = schema.type === 'array' || schema.additionalProperties !== undefined;
   return {
     name,
-    walker: lazyWalker(property.schema),
-    omitEmpty: property.omitEmpty === true,
-    pointer: property.pointer === true,
+    walker: lazyWalker(schema),
+    omitEmpty,
+    pointer,
+    emptyIsNull: isCollection && !omitEmpty && !pointer && !isJson,
   };
 }
 
@@ -270,6 +307,7 @@ function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext)
     if (field.omitEmpty && (decoded === null || (!field.pointer && field.walker.isEmpty(decoded))))
       continue;
     object[name] = decoded;
+    if (field.emptyIsNull && isEmptyCollection(decoded)) context.hasEmpty = true;
   }
   const names = Object.keys(value);
   if (names.length !== found) noteUnknown(struct, { names, value, context });

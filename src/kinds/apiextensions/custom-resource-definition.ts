@@ -120,7 +120,6 @@ function crdStrategy(rules: CrdRules): Strategy {
   const rulesFor = ({ version }: StrategyContext) => (version === 'v1beta1' ? earlier : rules);
   return {
     validateName: dnsSubdomain,
-    bareFinalizers: true,
     allowCreateOnUpdate: false,
     allowUnconditionalUpdate: false,
     hasStatus: true,

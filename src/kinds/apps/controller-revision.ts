@@ -1,10 +1,10 @@
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, required } from '../../meta/field-error.ts';
+import { type FieldError, required, showValue } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, calledText, column, nameColumn } from '../cells.ts';
-import { immutable } from '../checks.ts';
+import { invalidGo, same } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectsAt } from '../fill.ts';
 import { noneNegative } from '../pod/fields.ts';
@@ -16,6 +16,15 @@ const validate = (object: JsonObject): FieldError[] => noneNegative(object, '', 
 function validateData(data: JsonValue | undefined): FieldError[] {
   if (data === undefined || data === null) return [required('data', 'data is mandatory')];
   return isObject(data) ? [] : [required('data', 'data must be a valid JSON object')];
+}
+
+/** Upstream keeps the state as bytes, and shows them. */
+function dataKept(data: JsonValue | undefined, old: JsonValue | undefined): FieldError[] {
+  if (same(data, old)) return [];
+  const bytes = [...Buffer.from(data === undefined ? 'null' : showValue(data))];
+  const shown = bytes.map((byte) => `0x${byte.toString(16)}`).join(', ');
+  const value = `runtime.RawExtension{Raw:[]uint8{${shown}}, Object:runtime.Object(nil)}`;
+  return [invalidGo('data', value, 'field is immutable')];
 }
 
 function controller(object: JsonObject): string {
@@ -53,7 +62,7 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => [...validate(object), ...validateData(object['data'])],
       validateUpdate: (_, object, old) => [
         ...validate(object),
-        ...immutable('data', object['data'], old['data']),
+        ...dataKept(object['data'], old['data']),
       ],
     },
     example: () => ({

@@ -8,7 +8,7 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { invalidGo, same, sortedKeys } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { ensure, fill, objectAt } from '../fill.ts';
+import { ensure, fill, fillAbsent, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
@@ -51,8 +51,10 @@ export function fillDaemonSet(object: JsonObject): void {
   const strategy = ensure(spec, 'updateStrategy');
   fill(strategy, { type: 'RollingUpdate' });
   if (strategy['type'] === 'RollingUpdate') {
-    fill(ensure(strategy, 'rollingUpdate'), { maxUnavailable: 1, maxSurge: 0 });
+    fillAbsent(ensure(strategy, 'rollingUpdate'), { maxUnavailable: 1, maxSurge: 0 });
   }
+  // Of another strategy they are not asked for, but shown.
+  fillAbsent(objectAt(strategy, 'rollingUpdate'), { maxUnavailable: 0, maxSurge: 0 });
   fillPodSpec(objectAt(spec, 'template', 'spec'));
 }
 

@@ -7,7 +7,7 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, calledText, nameColumn, numberAt, textAt } from '../cells.ts';
 import { invalidGo, sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
-import { ensure, fill, objectAt } from '../fill.ts';
+import { ensure, fill, fillAbsent, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
@@ -39,7 +39,7 @@ function fillDefaults(object: JsonObject): void {
   const strategy = ensure(spec, 'strategy');
   fill(strategy, { type: 'RollingUpdate' });
   if (strategy['type'] === 'RollingUpdate') {
-    fill(ensure(strategy, 'rollingUpdate'), { maxUnavailable: '25%', maxSurge: '25%' });
+    fillAbsent(ensure(strategy, 'rollingUpdate'), { maxUnavailable: '25%', maxSurge: '25%' });
   }
   fillPodSpec(objectAt(spec, 'template', 'spec'));
 }

@@ -14,7 +14,7 @@ import { ageColumn, nameColumn, numberAt, textAt } from '../cells.ts';
 import { invalidGo, sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../fill.ts';
-import { fillPodSpec } from '../pod/defaults.ts';
+import { fillPodSpec, fillResources } from '../pod/defaults.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
 import { isSet, noneNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
@@ -50,9 +50,12 @@ function fillDefaults(object: JsonObject): void {
   });
   fillPodSpec(objectAt(spec, 'template', 'spec'));
   for (const claim of objectsAt(spec, 'volumeClaimTemplates')) {
-    fillAbsent(ensure(claim, 'spec'), { volumeMode: 'Filesystem' });
+    const wanted = ensure(claim, 'spec');
+    fillAbsent(wanted, { volumeMode: 'Filesystem' });
+    fillResources(objectAt(wanted, 'resources'));
     fill(ensure(claim, 'status'), { phase: 'Pending' });
-    fill(claim, { apiVersion: 'v1', kind: 'PersistentVolumeClaim' });
+    claim['apiVersion'] = 'v1';
+    claim['kind'] = 'PersistentVolumeClaim';
   }
 }
 

@@ -30,10 +30,10 @@ export function notOverHundred(value: JsonValue | undefined, field: string): Fie
     : [];
 }
 
-/** True for `0` and `0%`, and for a text that is no number, which counts as 0. */
+/** True for `0` and `0%`, and for a text that is neither number nor percentage, which counts as 0. */
 export function isZero(value: JsonValue | undefined): boolean {
-  const number = Number(typeof value === 'string' ? value.replace(/%$/, '') : (value ?? 0));
-  return Number.isNaN(number) || number === 0;
+  if (typeof value !== 'string') return (value ?? 0) === 0;
+  return !/^(?:[0-9]+%|[+-]?[0-9]+)$/.test(value) || Number.parseInt(value, 10) === 0;
 }
 
 /** Numbers in a status: none negative, and none of `parts` over all the replicas there are. */

@@ -1,8 +1,13 @@
-import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
+import {
+  foregroundFinalizer,
+  orphanFinalizer,
+  validateObjectMeta,
+} from '../../meta/object-meta.ts';
+import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, numberAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { objectAt } from '../fill.ts';
@@ -38,8 +43,14 @@ export function scale(dialect: Dialect): ResourceDef {
 }
 
 /** Judges a Scale that a client sent. */
-export function validateScale(object: JsonObject): FieldError[] {
+export function validateScale(object: ApiObject, dialect: Dialect): FieldError[] {
   const replicas = objectAt(object, 'spec')?.['replicas'];
-  if (typeof replicas !== 'number' || replicas >= 0) return [];
-  return [invalid('spec.replicas', replicas, 'must be greater than or equal to 0')];
+  const errors = validateObjectMeta(object.metadata, {
+    namespaced: true,
+    validateName: dnsSubdomain,
+    path: 'metadata',
+    standardFinalizers: new Set([orphanFinalizer, foregroundFinalizer, dialect.productName]),
+  });
+  if (typeof replicas !== 'number' || replicas >= 0) return errors;
+  return [...errors, invalid('spec.replicas', replicas, 'must be greater than or equal to 0')];
 }

@@ -5,7 +5,7 @@ import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { defineKind } from '../define.ts';
-import { emptyAsNull, ensure, fill, fillAmounts, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fill, fillAmounts, objectAt, objectsAt } from '../fill.ts';
 import { validateLimitRange } from './limit-range-rules.ts';
 
 /** A container's default limit is its maximum, its default request the limit or the minimum. */
@@ -36,9 +36,7 @@ export function limitRange(dialect: Dialect): ResourceDef {
       prepareForCreate: (_, object) => {
         const { metadata } = object;
         if ((metadata.name ?? '') === '') metadata.name = randomUUID();
-        emptyAsNull(objectAt(object, 'spec'), 'limits');
       },
-      prepareForUpdate: (_, object) => emptyAsNull(objectAt(object, 'spec'), 'limits'),
       validateCreate: (_, object) => validateLimitRange(object, dialect),
       validateUpdate: (_, object) => validateLimitRange(object, dialect),
     },

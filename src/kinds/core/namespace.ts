@@ -5,6 +5,7 @@ import { breaks, dnsLabel, qualifiedName } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import { ensure, fill } from '../fill.ts';
 
 interface Namespace extends ApiObject {
   spec?: { finalizers?: string[] };
@@ -86,7 +87,10 @@ export function namespace(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: (object) => setNameLabel(object, dialect),
+        defaults: (object) => {
+          setNameLabel(object, dialect);
+          fill(ensure(object, 'status'), { phase: 'Active' });
+        },
         columns: [
           nameColumn,
           column('Status', (object) => textAt(object, 'status', 'phase'), {

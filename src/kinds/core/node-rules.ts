@@ -4,9 +4,11 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
+  internal,
   invalid,
   required,
 } from '../../meta/field-error.ts';
+import { parseIpBlock } from '../../meta/ip-address.ts';
 import { breaks, labelValue, qualifiedName } from '../../meta/names.ts';
 import { at, listAt, textAt } from '../cells.ts';
 import { goStrings, invalidGo } from '../checks.ts';
@@ -95,20 +97,30 @@ function validateTaints(taints: readonly JsonObject[], list: string): FieldError
       ...(effect === '' ? [required(`${path}.effect`)] : validateEffect(effect, `${path}.effect`)),
     ];
     const identity = `${effect} ${key}`;
-    if (seen.has(identity)) errors.push(repeatedTaint(path, { key, value, effect }));
+    if (seen.has(identity))
+      errors.push(repeatedTaint(path, { key, value, effect, added: textAt(taint, 'timeAdded') }));
     seen.add(identity);
     return errors;
   });
 }
 
+/** A time of a body as Go shows one, `time.Date(2030, time.January, 1, 0, 0, 0, 0, time.Local)`. */
+function goTime(text: string): string {
+  if (text === '') return '<nil>';
+  const at = new Date(text);
+  const month = at.toLocaleString('en', { month: 'long', timeZone: 'UTC' });
+  const clock = [at.getUTCDate(), at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()];
+  return `time.Date(${at.getUTCFullYear()}, time.${month}, ${clock.join(', ')}, 0, time.Local)`;
+}
+
 function repeatedTaint(
   field: string,
-  taint: { key: string; value: string; effect: string },
+  taint: { key: string; value: string; effect: string; added: string },
 ): FieldError {
   const [key, value, effect] = [taint.key, taint.value, taint.effect].map((text) =>
     JSON.stringify(text),
   );
-  const shown = `core.Taint{Key:${key}, Value:${value}, Effect:${effect}, TimeAdded:<nil>}`;
+  const shown = `core.Taint{Key:${key}, Value:${value}, Effect:${effect}, TimeAdded:${goTime(taint.added)}}`;
   const detail = 'taints must be unique by key and effect pair';
   return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}: ${detail}` };
 }
@@ -126,7 +138,13 @@ function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
   const errors = cidrs.flatMap((cidr, index) => validCidr(`${field}[${index}]`, cidr));
   if (cidrs.length < 2) return errors;
   const bases = cidrs.map((cidr) => cidr.split('/')[0] ?? '');
-  if (cidrs.length > 2 || !isDualStack(bases)) {
+  const bad = cidrs.findIndex((cidr) => parseIpBlock(cidr) === undefined);
+  if (bad >= 0) {
+    const why = `invalid CIDR[${bad}]: <nil> (invalid CIDR address: ${cidrs[bad]})`;
+    const told = `invalid PodCIDRs. failed to check with dual stack with error:${why}`;
+    errors.push(internal(field, told));
+  }
+  if (bad >= 0 || cidrs.length > 2 || !isDualStack(bases)) {
     const detail = 'may specify no more than one CIDR for each IP family';
     errors.push(invalidGo(field, goStrings(cidrs), detail));
   }

@@ -55,7 +55,14 @@ export function validateInlineVolume(
     ...refused('nodeAffinity'),
     ...validateVolumeSource(spec, path, { volume: '', dialect }),
     ...(textAt(spec, 'storageClassName') === '' ? [] : [refuse('storageClassName')]),
-    ...refused('volumeMode'),
+    ...(['', 'Filesystem'].includes(textAt(spec, 'volumeMode'))
+      ? []
+      : [
+          forbiddenField(
+            `${path}.volumeMode`,
+            'may not specify volumeMode other than Filesystem in the context of inline volumes',
+          ),
+        ]),
   ];
 }
 

@@ -7,7 +7,7 @@ import { objectAt } from '../fill.ts';
 import { driverName } from '../pod/driver-name.ts';
 import { isSet, needed, noBacksteps } from '../pod/fields.ts';
 import { nothingAllowed } from '../pod/rules.ts';
-import { sourceRule } from '../pod/volume-sources.ts';
+import { persistentIscsi, sourceRule } from '../pod/volume-sources.ts';
 
 interface SourceContext {
   /** The volume's name. */
@@ -44,7 +44,9 @@ const portalLengthMax = 64;
 
 const iscsi: Rule = (source, path, context) => {
   const portal = textAt(source, 'targetPortal');
-  const errors = shared('iscsi')(source, path, context);
+  const { volume, dialect } = context;
+  const rules = { dialect, allow: nothingAllowed };
+  const errors = persistentIscsi(source, path, { volume, rules });
   if (isSet(source, 'secretRef')) errors.push(...needed(source, path, 'secretRef.name'));
   const isLong = `${context.volume}:${portal}`.length > portalLengthMax;
   if (!isSet(source, 'initiatorName') || !isLong) return errors;

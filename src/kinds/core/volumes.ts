@@ -55,8 +55,10 @@ export function positiveQuantity(value: JsonValue | undefined, field: string): F
 /** An amount that is not negative, as the older rule says it: in whole numbers. */
 export function basicQuantity(value: JsonValue | undefined, field: string): FieldError[] {
   const quantity = parseQuantity(String(value ?? '0'));
-  if ('error' in quantity || quantity.nano > -1_000_000_000n) return [];
-  const whole = Number(quantity.nano / 1_000_000_000n);
+  if ('error' in quantity || quantity.nano >= 0n) return [];
+  const billion = 1_000_000_000n;
+  // Rounded away from nothing, as upstream rounds.
+  const whole = Number((quantity.nano - billion + 1n) / billion);
   return [invalid(field, whole, 'must be a valid resource quantity')];
 }
 

@@ -6,7 +6,7 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { immutable, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { emptyAsNull, fillAbsent, objectAt, objectsAt } from '../fill.ts';
+import { fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { validateEndpointSlice } from './endpoint-slice-rules.ts';
 
 function fillDefaults(object: JsonObject): void {
@@ -33,7 +33,6 @@ function dropTopology(
   old: ApiObject | undefined,
   nodeLabel: string,
 ): void {
-  emptyAsNull(object, 'endpoints', 'ports');
   if (context.version === 'v1beta1') return;
   if (old !== undefined && sameOrEmpty(object['endpoints'], old['endpoints'])) return;
   const topologyOf = (endpoint: JsonObject) => objectAt(endpoint, 'deprecatedTopology');

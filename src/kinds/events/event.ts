@@ -1,11 +1,18 @@
-import type { JsonObject } from '../../base/json.ts';
+import type { JsonObject, JsonValue } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid, required } from '../../meta/field-error.ts';
-import { pathSegment } from '../../meta/names.ts';
+import { type FieldError, goQuoted, invalid, required } from '../../meta/field-error.ts';
+import { dnsSubdomain, pathSegment } from '../../meta/names.ts';
+import {
+  foregroundFinalizer,
+  type MetaRules,
+  orphanFinalizer,
+  validateObjectMeta,
+  validateObjectMetaUpdate,
+} from '../../meta/object-meta.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
-import { immutable, sameOrEmpty } from '../checks.ts';
+import { invalidGo, sameOrEmpty } from '../checks.ts';
 import {
   eventColumns,
   eventStorage,
@@ -82,27 +89,52 @@ function validateCreate(event: JsonObject): FieldError[] {
   return errors;
 }
 
-const fixedFields = [
-  'involvedObject',
-  'reason',
-  'message',
-  'source',
-  'firstTimestamp',
-  'lastTimestamp',
-  'count',
-  'type',
-  'eventTime',
-  'action',
-  'related',
-  'reportingComponent',
-  'reportingInstance',
+const reference = (value: JsonValue | undefined) => {
+  const part = (name: string) => goQuoted(textAt(value as JsonObject | undefined, name));
+  return (
+    `core.ObjectReference{Kind:${part('kind')}, Namespace:${part('namespace')}, ` +
+    `Name:${part('name')}, UID:${part('uid')}, APIVersion:${part('apiVersion')}, ` +
+    `ResourceVersion:${part('resourceVersion')}, FieldPath:${part('fieldPath')}}`
+  );
+};
+const source = (value: JsonValue | undefined) => {
+  const part = (name: string) => goQuoted(textAt(value as JsonObject | undefined, name));
+  return `core.EventSource{Component:${part('component')}, Host:${part('host')}}`;
+};
+const word = (value: JsonValue | undefined) => goQuoted(typeof value === 'string' ? value : '');
+const count = (value: JsonValue | undefined) => String(value ?? 0);
+
+/** `2030-01-01 00:00:00.5 +0000 UTC`, as Go shows a time. */
+function time(value: JsonValue | undefined): string {
+  if (typeof value !== 'string') return '0001-01-01 00:00:00 +0000 UTC';
+  const [day = '', clock = ''] = value.replace('Z', '').split('T');
+  return `${day} ${clock.includes('.') ? clock.replace(/\.?0+$/, '') : clock} +0000 UTC`;
+}
+
+/** What an update may not change, and how upstream shows it; the reason is asked for twice. */
+const fixedFields: readonly (readonly [string, (value: JsonValue | undefined) => string])[] = [
+  ['involvedObject', reference],
+  ['reason', word],
+  ['message', word],
+  ['source', source],
+  ['firstTimestamp', time],
+  ['lastTimestamp', time],
+  ['count', count],
+  ['reason', word],
+  ['type', word],
+  ['eventTime', time],
+  ['action', word],
+  ['related', (value) => (isUnset(value) ? '"null"' : reference(value))],
+  ['reportingComponent', word],
+  ['reportingInstance', word],
 ];
 
 function validateUpdate(event: JsonObject, old: JsonObject): FieldError[] {
   const series = sameOrEmpty(event['series'], old['series']) ? [] : validateSeries(event);
-  const fixed = fixedFields.flatMap((field) => {
+  const fixed = fixedFields.flatMap(([field, shown]) => {
+    if (sameOrEmpty(event[field], old[field])) return [];
     const name = field === 'reportingComponent' ? 'reportingController' : field;
-    return immutable(name, event[field], old[field]);
+    return [invalidGo(name, shown(event[field]), 'field is immutable')];
   });
   return [...series, ...fixed];
 }
@@ -111,6 +143,12 @@ function validateUpdate(event: JsonObject, old: JsonObject): FieldError[] {
 export function event(dialect: Dialect): ResourceDef {
   const validate = (object: JsonObject) =>
     validateEvent(object, { dialect, controllerField: 'reportingController' });
+  const metaRules: MetaRules = {
+    namespaced: true,
+    validateName: dnsSubdomain,
+    path: 'metadata',
+    standardFinalizers: new Set([orphanFinalizer, foregroundFinalizer, dialect.productName]),
+  };
   return defineKind({
     dialect,
     facts: 'events',
@@ -134,8 +172,17 @@ export function event(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: pathSegment,
       judgesBeforeMetadata: true,
-      validateCreate: (_, object) => [...validate(object), ...validateCreate(object)],
-      validateUpdate: (_, object, old) => [...validate(object), ...validateUpdate(object, old)],
+      toldGroup: '',
+      validateCreate: (_, object) => [
+        ...validate(object),
+        ...validateObjectMeta(object.metadata, metaRules),
+        ...validateCreate(object),
+      ],
+      validateUpdate: (_, object, old) => [
+        ...validate(object),
+        ...validateObjectMetaUpdate(object.metadata, old.metadata, metaRules),
+        ...validateUpdate(object, old),
+      ],
       allowCreateOnUpdate: true,
       defaultPropagation: 'unsupported',
       fieldLabels: { v1: eventsGroupLabels },

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import { textAt } from '../cells.ts';
 import { ensure, fill, fillAbsent, fillAmounts, objectAt, objectsAt } from '../fill.ts';
+import { imageTag } from './image-name.ts';
 
 /** Fills a pod's spec, wherever it stands, as upstream's defaulting does. */
 export function fillPodSpec(spec: JsonObject | undefined): void {
@@ -76,13 +77,7 @@ export function fillResources(resources: JsonObject | undefined): void {
 
 /** `latest` and no tag at all mean the image may change under its name; a digest pins it. */
 function pullPolicy(image: string): JsonValue {
-  // Upstream finds no tag in what it cannot read as an image.
-  if (image === '' || /\s/.test(image)) return 'IfNotPresent';
-  const [named = '', digest] = image.slice(image.lastIndexOf('/') + 1).split('@');
-  const colon = named.indexOf(':');
-  const untagged = digest === undefined ? 'latest' : '';
-  const tag = colon < 0 ? untagged : named.slice(colon + 1);
-  return tag === 'latest' ? 'Always' : 'IfNotPresent';
+  return imageTag(image) === 'latest' ? 'Always' : 'IfNotPresent';
 }
 
 function fillProbe(probe: JsonObject | undefined): void {
@@ -92,8 +87,7 @@ function fillProbe(probe: JsonObject | undefined): void {
     if (probe[name] === undefined || probe[name] === 0) probe[name] = value;
   }
   fillHttpGet(objectAt(probe, 'httpGet'));
-  const grpc = objectAt(probe, 'grpc');
-  if (grpc !== undefined && grpc['service'] === undefined) grpc['service'] = '';
+  fillAbsent(objectAt(probe, 'grpc'), { service: '' });
 }
 
 function fillHttpGet(action: JsonObject | undefined): void {
@@ -108,8 +102,6 @@ function fillVolume(volume: JsonObject): void {
   for (const name of ['secret', 'configMap', 'downwardAPI', 'projected']) {
     fill(objectAt(volume, name), { defaultMode: fileMode });
   }
-  const hostPath = objectAt(volume, 'hostPath');
-  if (hostPath !== undefined && hostPath['type'] === undefined) hostPath['type'] = '';
   fillDownwardItems(objectsAt(volume, 'downwardAPI', 'items'));
   for (const source of objectsAt(volume, 'projected', 'sources')) {
     fillDownwardItems(objectsAt(source, 'downwardAPI', 'items'));
@@ -127,6 +119,7 @@ function fillDownwardItems(items: readonly JsonObject[]): void {
 
 /** Volume drivers with defaults; of a pod's volume and of a persistent one. */
 export function fillDrivers(source: JsonObject): void {
+  fillAbsent(objectAt(source, 'hostPath'), { type: '' });
   fill(objectAt(source, 'iscsi'), { iscsiInterface: 'default' });
   fill(objectAt(source, 'rbd'), { pool: 'rbd', user: 'admin', keyring: '/etc/ceph/keyring' });
   fill(objectAt(source, 'scaleIO'), { storageMode: 'ThinProvisioned', fsType: 'xfs' });

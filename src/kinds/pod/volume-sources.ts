@@ -111,29 +111,37 @@ const initiatorForms: Readonly<Record<string, RegExp>> = {
 /** No initiator's name is near as long; longer ones would take the pattern too long to read. */
 const initiatorLengthMax = 2048;
 
-function validateInitiator(field: string, value: string): FieldError[] {
+function validateInitiator(field: string, value: string, kinds: string): FieldError[] {
   const form = initiatorForms[value.slice(0, 3)];
-  if (form === undefined) {
-    return [invalid(field, value, 'must be valid format starting with iqn, eui, or naa')];
-  }
+  if (form === undefined) return [invalid(field, value, `must be valid format${kinds}`)];
   const isReadable = value.length <= initiatorLengthMax;
   return isReadable && form.test(value) ? [] : [invalid(field, value, 'must be valid format')];
 }
 
 const portalLengthMax = 64;
 
-const iscsi: SourceRule = (source, path) => {
-  const iqn = textAt(source, 'iqn');
-  const initiator = optionalText(source, 'initiatorName');
-  const authenticates = isTrue(source, 'chapAuthDiscovery') || isTrue(source, 'chapAuthSession');
-  return [
-    ...needed(source, path, 'targetPortal', 'iqn'),
-    ...(iqn === '' ? [] : validateInitiator(`${path}.iqn`, iqn)),
-    ...within(source, path, 'lun', [0, 255]),
-    ...(authenticates && !isSet(source, 'secretRef') ? [required(`${path}.secretRef`)] : []),
-    ...(initiator === undefined ? [] : validateInitiator(`${path}.initiatorname`, initiator)),
-  ];
-};
+/** The rules of iSCSI; `kinds` is what is said of names of no kind, for pods' volumes alone. */
+const iscsiSaying =
+  (kinds: string): SourceRule =>
+  (source, path) => {
+    const iqn = textAt(source, 'iqn');
+    const initiator = optionalText(source, 'initiatorName');
+    const authenticates = isTrue(source, 'chapAuthDiscovery') || isTrue(source, 'chapAuthSession');
+    return [
+      ...needed(source, path, 'targetPortal', 'iqn'),
+      ...(iqn === '' ? [] : validateInitiator(`${path}.iqn`, iqn, kinds)),
+      ...within(source, path, 'lun', [0, 255]),
+      ...(authenticates && !isSet(source, 'secretRef') ? [required(`${path}.secretRef`)] : []),
+      ...(initiator === undefined
+        ? []
+        : validateInitiator(`${path}.initiatorname`, initiator, kinds)),
+    ];
+  };
+
+const iscsi = iscsiSaying(' starting with iqn, eui, or naa');
+
+/** As of a volume that stands for itself. */
+export const persistentIscsi = iscsiSaying('');
 
 const fc: SourceRule = (source, path) => {
   const names = textsAt(source, 'targetWWNs');

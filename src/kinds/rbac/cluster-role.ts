@@ -1,12 +1,11 @@
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, required } from '../../meta/field-error.ts';
+import { type FieldError, invalid, required } from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { pathSegment } from '../../meta/names.ts';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { toldTwice } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { emptyAsNull } from '../fill.ts';
 import { type RoleLike, validateRules } from './rules.ts';
 
 interface ClusterRole extends RoleLike {
@@ -21,9 +20,12 @@ function validateAggregation(object: ClusterRole): FieldError[] {
     const detail = 'at least one clusterRoleSelector required if aggregationRule is non-nil';
     return [required(path, detail)];
   }
-  return selectors.flatMap((selector, index) =>
-    validateLabelSelector(selector, `${path}[${index}]`),
-  );
+  return selectors.flatMap((selector, index) => {
+    const field = `${path}[${index}]`;
+    const errors = validateLabelSelector(selector, field);
+    // What is wrong keeps upstream from making a selector, and of that it tells in the selector's place.
+    return errors.length === 0 ? [] : [...errors, invalid(field, null, 'invalid label selector.')];
+  });
 }
 
 /** ClusterRole: rules for all namespaces, cluster-wide resources and paths. */
@@ -41,8 +43,6 @@ export function clusterRole(dialect: Dialect): ResourceDef {
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: {
       validateName: pathSegment,
-      prepareForCreate: (_, object) => emptyAsNull(object, 'rules'),
-      prepareForUpdate: (_, object) => emptyAsNull(object, 'rules'),
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => toldTwice(validate(object)),
       allowCreateOnUpdate: true,

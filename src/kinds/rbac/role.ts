@@ -4,7 +4,6 @@ import { pathSegment } from '../../meta/names.ts';
 import { createdAtColumn, nameColumn } from '../cells.ts';
 import { toldTwice } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { emptyAsNull } from '../fill.ts';
 import { type RoleLike, validateRules } from './rules.ts';
 
 /** Role: rules for resources of its own namespace. */
@@ -19,8 +18,6 @@ export function role(dialect: Dialect): ResourceDef {
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: {
       validateName: pathSegment,
-      prepareForCreate: (_, object) => emptyAsNull(object, 'rules'),
-      prepareForUpdate: (_, object) => emptyAsNull(object, 'rules'),
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => toldTwice(validate(object)),
       allowCreateOnUpdate: true,

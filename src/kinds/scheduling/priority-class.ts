@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, notSupported } from '../../meta/field-error.ts';
+import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { immutable } from '../checks.ts';
@@ -39,9 +39,10 @@ function validate(object: JsonObject): FieldError[] {
     errors.push(forbiddenField('value', detail));
   }
   const policy = textAt(object, 'preemptionPolicy');
-  const policies = ['Never', 'PreemptLowerPriority'];
-  if (policy !== '' && !policies.includes(policy)) {
-    errors.push(notSupported('preemptionPolicy', policy, ['PreemptLowerPriority', 'Never']));
+  const policies = ['PreemptLowerPriority', 'Never'];
+  if (policy === '') errors.push(required('preemptionPolicy'));
+  else if (!policies.includes(policy)) {
+    errors.push(notSupported('preemptionPolicy', policy, policies));
   }
   return errors;
 }

@@ -6,7 +6,7 @@ import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { sameOrEmpty, toldTwice } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { emptyAsNull, objectAt, objectsAt } from '../fill.ts';
+import { objectAt, objectsAt } from '../fill.ts';
 import { driverName } from '../pod/driver-name.ts';
 import { notNegative } from '../pod/fields.ts';
 
@@ -55,11 +55,6 @@ function kept(object: JsonObject, old: JsonObject): FieldError[] {
   });
 }
 
-function emptyListsAsNull(object: JsonObject): void {
-  emptyAsNull(objectAt(object, 'spec'), 'drivers');
-  for (const driver of objectsAt(object, 'spec', 'drivers')) emptyAsNull(driver, 'topologyKeys');
-}
-
 /** CSINode: the storage drivers on a node. */
 export function csiNode(dialect: Dialect): ResourceDef {
   return defineKind({
@@ -83,8 +78,6 @@ export function csiNode(dialect: Dialect): ResourceDef {
     ],
     strategy: {
       validateName: dnsSubdomain,
-      prepareForCreate: (_, object) => emptyListsAsNull(object),
-      prepareForUpdate: (_, object) => emptyListsAsNull(object),
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [...toldTwice(validate(object)), ...kept(object, old)],
       allowUnconditionalUpdate: false,

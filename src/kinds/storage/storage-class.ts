@@ -30,14 +30,18 @@ function validate(object: JsonObject): FieldError[] {
     ...(provisioner === '' ? [required('provisioner')] : breaks('provisioner', provisioner, rule)),
     ...validateParameters(objectAt(object, 'parameters')),
     ...knownIfSaid(object, 'reclaimPolicy', ['Delete', 'Retain']),
-    ...knownIfSaid(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
+    ...known(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),
     ...validateTopologies(objectsAt(object, 'allowedTopologies')),
   ];
 }
 
 function knownIfSaid(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
+  return textAt(object, field) === '' ? [] : known(object, field, allowed);
+}
+
+function known(object: JsonObject, field: string, allowed: readonly string[]): FieldError[] {
   const value = textAt(object, field);
-  return value === '' || allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
+  return allowed.includes(value) ? [] : [notSupported(field, value, allowed)];
 }
 
 function validateParameters(parameters: JsonObject | undefined): FieldError[] {
