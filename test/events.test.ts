@@ -130,14 +130,21 @@ describe('new Events', () => {
     expect((await server.post(place, cluster)).status).toBe(201);
   });
 
-  test('EVENT-1: microseconds are kept, finer is cut', async () => {
-    const made = await server.post(
-      path(),
-      event('x', { eventTime: '2030-01-01T00:00:00.1234567Z' }),
+  test('EVENT-1: a time has microseconds, no more digits and no fewer', async () => {
+    const post = (eventTime: string) => server.post(path(), event('x', { eventTime }));
+    const layout = 'as "2006-01-02T15:04:05.000000Z07:00": cannot parse';
+    const finer = await post('2030-01-01T00:00:00.1234567Z');
+    expect(finer.status).toBe(400);
+    expect(finer.body.message).toContain(
+      `parsing time "2030-01-01T00:00:00.1234567Z" ${layout} "7Z" as "Z07:00"`,
     );
-    expect(made.body.eventTime).toBe('2030-01-01T00:00:00.123456Z');
-    const whole = await server.post(path(), event('y', { eventTime: '2030-01-01T01:00:00+01:00' }));
-    expect(whole.body.eventTime).toBe('2030-01-01T00:00:00.000000Z');
+    const coarser = await post('2030-01-01T00:00:00.1Z');
+    expect(coarser.status).toBe(400);
+    expect(coarser.body.message).toContain(`${layout} ".1Z" as ".000000"`);
+    const whole = await post('2030-01-01T01:00:00Z');
+    expect(whole.body.message).toContain(`${layout} "Z" as ".000000"`);
+    const made = await post('2030-01-01T01:00:00.000120+01:00');
+    expect(made.body.eventTime).toBe('2030-01-01T00:00:00.000120Z');
   });
 
   test('EVENT-1: later writes may change the series and nothing else', async () => {
@@ -147,7 +154,20 @@ describe('new Events', () => {
     expect((await server.patch(at, { series }, 'merge')).status).toBe(200);
     const changed = await server.patch(at, { note: 'other', reason: 'Else' }, 'merge');
     expect(changed.status).toBe(422);
-    expect(causes(changed.body).map((one) => one.split(':')[0])).toEqual(['reason', 'message']);
+    const fields = causes(changed.body).map((one) => one.split(':')[0]);
+    expect(fields).toEqual(['reason', 'message', 'reason']);
+    expect(changed.body.message).toMatch(/^Event "x" is invalid: /);
+    expect(changed.body.details.group).toBeUndefined();
+    const parts = {
+      eventTime: '2031-01-01T00:00:00.120000Z',
+      related: { kind: 'Node', name: 'n' },
+    };
+    const moved = await server.patch(at, parts, 'merge');
+    expect(causes(moved.body)).toEqual([
+      'eventTime: Invalid value: 2031-01-01 00:00:00.12 +0000 UTC: field is immutable',
+      'related: Invalid value: core.ObjectReference{Kind:"Node", Namespace:"", Name:"n", UID:"", ' +
+        'APIVersion:"", ResourceVersion:"", FieldPath:""}: field is immutable',
+    ]);
   });
 });
 

@@ -163,7 +163,12 @@ describe('reviews of others', () => {
     const yes = await local({ ...configMaps({ name: 'a' }), user: 'jane' });
     expect(yes.status).toBe(201);
     expect(yes.body.status.allowed).toBe(true);
-    expect(yes.body.metadata).toEqual({ creationTimestamp: null, namespace });
+    const { managedFields, ...metadata } = yes.body.metadata;
+    expect(metadata).toEqual({ creationTimestamp: null, namespace });
+    // Never stored, and still it says who wrote it.
+    expect(managedFields).toMatchObject([
+      { operation: 'Update', fieldsV1: { 'f:spec': { 'f:user': {} } } },
+    ]);
     const other = await local({ ...configMaps({ namespace: 'default' }), user: 'jane' });
     expect(other.status).toBe(422);
     expect(other.body.message).toContain(

@@ -28,12 +28,20 @@ async function whoAmI(token: string) {
   return server.post(`/apis/${group}/v1/selfsubjectreviews`, body, { token });
 }
 
-async function makePod(at: string, labels: Record<string, string> = {}): Promise<void> {
+async function makePod(
+  at: string,
+  labels: Record<string, string> = {},
+  spec: Loose = {},
+): Promise<void> {
   const pod = {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name: 'p', labels },
-    spec: { containers: [{ name: 'c', image: 'i' }], terminationGracePeriodSeconds: 0 },
+    spec: {
+      containers: [{ name: 'c', image: 'i' }],
+      terminationGracePeriodSeconds: 0,
+      ...spec,
+    },
   };
   const made = await server.post(`${at}/pods`, pod);
   expect(made.status, made.text).toBe(201);
@@ -84,12 +92,13 @@ describe('token', () => {
 
   test('API-6: a token bound to a Pod dies with it', async () => {
     const at = await makeAccount();
-    await makePod(at);
+    await makePod(at, {}, { serviceAccountName: 'robot', nodeName: 'nowhere' });
     const boundObjectRef = { apiVersion: 'v1', kind: 'Pod', name: 'p' };
     const path = `${at}/serviceaccounts/robot/token`;
     const { token } = (await server.post(path, tokenRequest({ boundObjectRef }))).body.status;
     const me = await whoAmI(token);
     expect(me.body.status.userInfo.extra['authentication.svc.io/pod-name']).toEqual(['p']);
+    expect(me.body.status.userInfo.extra['authentication.svc.io/node-name']).toEqual(['nowhere']);
     await server.remove(`${at}/pods/p?gracePeriodSeconds=0`);
     expect((await whoAmI(token)).status).toBe(401);
   });
@@ -105,7 +114,22 @@ describe('token', () => {
     const gone = { apiVersion: 'v1', kind: 'Pod', name: 'nowhere' };
     expect((await ask({ boundObjectRef: gone })).status).toBe(404);
     const odd = { apiVersion: 'v1', kind: 'ConfigMap', name: 'x' };
-    expect((await ask({ boundObjectRef: odd })).status).toBe(422);
+    const oddAnswer = await ask({ boundObjectRef: odd });
+    expect(oddAnswer.status).toBe(400);
+    expect(oddAnswer.body.message).toBe('cannot bind token to object of type /v1, Kind=ConfigMap');
+    const nameless = { apiVersion: 'v1', kind: 'Secret' };
+    expect((await ask({ boundObjectRef: nameless })).body.message).toBe('Name parameter required.');
+    await makePod(at);
+    const foreign = await ask({ boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name: 'p' } });
+    expect(foreign.status).toBe(400);
+    expect(foreign.body.message).toBe(
+      'cannot bind token for serviceaccount "robot" to pod running with different serviceaccount name.',
+    );
+    const elsewhere = await server.post(`${at}/serviceaccounts/robot/token`, {
+      ...tokenRequest({}),
+      metadata: { name: 'other' },
+    });
+    expect(elsewhere.body.message).toContain('must match the service account name if specified');
   });
 
   test('API-6: a token for another audience, or changed by a letter, is refused', async () => {

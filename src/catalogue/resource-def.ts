@@ -191,6 +191,12 @@ export interface Strategy {
   ) => readonly FieldError[];
   /** Warnings sent with an accepted write. */
   readonly warnings?: (object: ApiObject, old: ApiObject | undefined) => readonly string[];
+  /**
+   * How often upstream judges the metadata of a change once more, beside the two times it does for all
+   * kinds, by sub-resource; absent: once. Messages hide it, since they tell nothing twice; the causes
+   * do not.
+   */
+  readonly metadataTold?: Readonly<Record<string, number>>;
   /** What a refused object is said to be of, where that is not the kind's own group. */
   readonly toldGroup?: string;
   /** Finalizers that need no `/`; absent: they are not looked at. */

@@ -1,4 +1,5 @@
-import { cloneJson } from '../base/json.ts';
+import { copyDecoded } from '../engines/schema/decode-typed.ts';
+import type { ApiObject } from '../meta/types.ts';
 import { updateObject } from '../registry/update.ts';
 import type { WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
@@ -15,7 +16,7 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
   const { entry, created } = await updateObject(call.context.registry, {
     target,
     context: writeContext(call, options),
-    transform: () => cloneJson(object),
+    transform: () => copyDecoded(object) as ApiObject,
     replaces: true,
     base: 'shared',
     record: true,

@@ -17,6 +17,7 @@ export function withStatus(
   options: { typeName: string; keepsStatusOnCreate: boolean; generation: boolean },
 ): Strategy {
   const { generation } = options;
+  const keepsMetadata = strategy.resetFields?.['status']?.includes('metadata') === true;
   return {
     resetFields: { '': ['status'], status: ['spec'] },
     ...strategy,
@@ -27,8 +28,10 @@ export function withStatus(
       strategy.prepareForCreate?.(context, object);
     },
     prepareForUpdate: (context, object, old) => {
-      if (context.subresource === 'status') keepAllBut(object, old, 'status');
-      else keepMember(object, old, 'status');
+      if (context.subresource === 'status') {
+        keepAllBut(object, old, 'status');
+        if (keepsMetadata) keepMetadata(object, old);
+      } else keepMember(object, old, 'status');
       strategy.prepareForUpdate?.(context, object, old);
       if (generation && context.subresource !== 'status') countGeneration(object, old);
     },
@@ -64,6 +67,17 @@ function keepMember(object: ApiObject, old: ApiObject, name: string): void {
 function keepAllBut(object: ApiObject, old: ApiObject, changed: string): void {
   for (const name of new Set([...Object.keys(object), ...Object.keys(old)])) {
     if (!common.has(name) && name !== changed) keepMember(object, old, name);
+  }
+}
+
+/** What a status is told of stays as it is, but for who wrote what. */
+function keepMetadata({ metadata }: ApiObject, { metadata: old }: ApiObject): void {
+  const { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences } = old;
+  const kept = { deletionTimestamp, generation, labels, annotations, finalizers, ownerReferences };
+  for (const [name, value] of Object.entries(kept)) {
+    const member = name as keyof typeof kept;
+    if (value === undefined) delete metadata[member];
+    else Object.assign(metadata, { [member]: structuredClone(value) });
   }
 }
 

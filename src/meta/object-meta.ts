@@ -15,10 +15,10 @@ export interface MetaRules {
    */
   readonly standardFinalizers?: ReadonlySet<string>;
   /**
-   * Upstream judges an update once for every kind and once more for this one, and its causes tell
-   * what is wrong each time.
+   * How often upstream judges the metadata of an update for the kind's own sake, beside the two times
+   * it does for all; absent: once. Its causes tell what is wrong each time.
    */
-  readonly judgesUpdateAgain?: boolean;
+  readonly judgements?: number;
 }
 
 const annotationsBytesMax = 256 * 1024;
@@ -187,18 +187,25 @@ export function validateObjectMetaUpdate(
 ): FieldError[] {
   const { path } = rules;
   const shared = validateShared(meta, path);
+  const finalizers = meta.finalizers ?? [];
+  const { standardFinalizers: _own, ...general } = rules;
+  const plain = plainFinalizers(finalizers, rules);
   const lists = [
     validateNamespace(meta, rules),
     shared,
-    validateFinalizers(meta.finalizers ?? [], rules),
+    validateFinalizers(finalizers, general),
     validateNoNewFinalizers(meta, old, path),
     validateFixed(meta, old, path),
     validateGrace(meta, old, path),
   ];
-  if (lists.every((errors) => errors.length === 0)) return none;
-  if (rules.judgesUpdateAgain !== true) return lists.flat();
+  if (plain.length === 0 && lists.every((errors) => errors.length === 0)) return none;
   const ofUpdate = [...lists.slice(3).flat(), ...shared];
-  return [...lists.slice(0, 3).flat(), ...ofUpdate, ...ofUpdate];
+  const { judgements = 1 } = rules;
+  // One of the kind's own judgements is of the change; those before it are of the object.
+  const ofObject = [...lists.slice(1, 3).flat(), ...plain];
+  const again = Array.from({ length: Math.max(judgements - 1, 0) }, () => ofObject).flat();
+  const last = judgements === 0 ? [] : [...ofUpdate, ...plain];
+  return [...lists.slice(0, 3).flat(), ...ofUpdate, ...again, ...last];
 }
 
 function validateFixed(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {

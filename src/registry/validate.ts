@@ -10,12 +10,12 @@ import type { ApiObject } from '../meta/types.ts';
 import type { Target } from './contract.ts';
 import { groupKindOf } from './registry.ts';
 
-function metaRules({ scope, strategy, custom }: ResourceDef): MetaRules {
+function metaRules({ scope, strategy }: ResourceDef, subresource: string): MetaRules {
   return {
     namespaced: scope === 'Namespaced',
     validateName: strategy.validateName,
     path: 'metadata',
-    ...(custom === undefined ? {} : { judgesUpdateAgain: true }),
+    judgements: strategy.metadataTold?.[subresource] ?? 1,
     ...(strategy.standardFinalizers === undefined
       ? {}
       : { standardFinalizers: strategy.standardFinalizers }),
@@ -27,7 +27,7 @@ export function validateNew(target: Target, context: StrategyContext, object: Ap
   const { strategy } = target.def;
   const own = strategy.validateCreate?.(context, object) ?? [];
   if (strategy.judgesBeforeMetadata === true) refuseInvalid(target, object, own);
-  const errors = [...validateObjectMeta(object.metadata, metaRules(target.def)), ...own];
+  const errors = [...validateObjectMeta(object.metadata, metaRules(target.def, '')), ...own];
   refuseInvalid(target, object, errors);
 }
 
@@ -39,7 +39,11 @@ export function validateChange(
   const { object, old } = change;
   const { strategy } = target.def;
   const errors: FieldError[] = [
-    ...validateObjectMetaUpdate(object.metadata, old.metadata, metaRules(target.def)),
+    ...validateObjectMetaUpdate(
+      object.metadata,
+      old.metadata,
+      metaRules(target.def, context.subresource),
+    ),
     ...(strategy.validateUpdate?.(context, object, old) ?? []),
   ];
   refuseInvalid(target, object, errors);

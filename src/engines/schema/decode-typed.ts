@@ -1,4 +1,5 @@
 import {
+  cloneJson,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -66,6 +67,13 @@ export function decodeTyped(schema: Schema): TypedDecoder {
 
 /** Objects that came with a list or map which is there, though nothing is in it. */
 const withEmpty = new WeakSet<JsonObject>();
+
+/** A copy of a decoded object, as good as the object itself. */
+export function copyDecoded(object: JsonObject): JsonObject {
+  const copy = cloneJson(object);
+  if (withEmpty.has(object)) withEmpty.add(copy);
+  return copy;
+}
 
 /**
  * Makes null of the empty lists and maps that stand in a decoded object, in place: what is stored does

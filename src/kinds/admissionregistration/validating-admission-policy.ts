@@ -44,6 +44,7 @@ export function validatingAdmissionPolicy(
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
+      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
       allowUnconditionalUpdate: false,
       validateCreate: (_, object) => validatePolicy(object, { check }),
       validateUpdate: (context, object, old) =>

@@ -58,6 +58,7 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
+      metadataTold: { '': 2 },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => [...validate(object), ...validateData(object['data'])],
       validateUpdate: (_, object, old) => [

@@ -180,6 +180,7 @@ export function daemonSet(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
+      metadataTold: { '': 2 },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => {

@@ -38,6 +38,7 @@ export function replicaStrategy(
 ) {
   return {
     validateName: dnsSubdomain,
+    metadataTold: { '': 2 },
     hasStatus: true,
     prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
     prepareForUpdate: (context, object, old) => {

@@ -92,9 +92,12 @@ export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
       },
       {
         version: 'v1',
+        // What the annotations carry counts as written by who sends the rest: upstream records the
+        // writers of an object that has gone to the stored form and back.
         defaults: (object) => {
           const spec = ensure(object, 'spec');
           if (at(spec, 'minReplicas') === undefined) spec['minReplicas'] = 1;
+          toFirstVersion(toStorage(object as ApiObject), dialect);
         },
         toStorage,
         fromStorage: (object) => toFirstVersion(object, dialect),

@@ -120,6 +120,7 @@ export function toFirstVersion(object: ApiObject, dialect: Dialect): ApiObject {
     annotate(object, keyOf(dialect, 'metrics'), shaped('MetricSpec', others));
   }
   const status = ensure(object, 'status');
+  for (const name of ['currentReplicas', 'desiredReplicas']) status[name] ??= 0;
   const current = objectsAt(status, 'currentMetrics');
   const conditions = objectsAt(status, 'conditions');
   delete status['currentMetrics'];
@@ -160,6 +161,7 @@ function statusFromFirst(object: ApiObject, dialect: Dialect): void {
   const status = ensure(object, 'status');
   const used = at(status, 'currentCPUUtilizationPercentage');
   delete status['currentCPUUtilizationPercentage'];
+  if (status['currentReplicas'] === 0) delete status['currentReplicas'];
   if (used !== undefined && used !== null) {
     const current = { averageUtilization: used, averageValue: '0' };
     status['currentMetrics'] = [{ type: 'Resource', resource: { name: 'cpu', current } }];

@@ -192,6 +192,7 @@ export function cronJob(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
+      metadataTold: { status: 0 },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => dropDisabledOf(object),

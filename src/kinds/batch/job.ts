@@ -134,6 +134,7 @@ export function job(dialect: Dialect): ResourceDef {
     storage: { fieldsOf },
     generation: true,
     strategy: {
+      metadataTold: { '': 2 },
       validateName: dnsSubdomain,
       hasStatus: true,
       defaultPropagation: 'Orphan',

@@ -211,6 +211,7 @@ export function certificateSigningRequest(dialect: Dialect): ResourceDef {
       fieldsOf: (object) => ({ 'spec.signerName': textAt(object, 'spec', 'signerName') }),
     },
     strategy: {
+      metadataTold: { '': 2, approval: 2, status: 2 },
       // Any name will do that can stand in a path.
       validateName: pathSegment,
       prepareForCreate: stampRequester,

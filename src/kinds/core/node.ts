@@ -106,6 +106,7 @@ export function node(dialect: Dialect): ResourceDef {
     },
     keepsStatusOnCreate: true,
     strategy: {
+      metadataTold: { '': 2 },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => dropNodeConfig(object),

@@ -31,6 +31,12 @@ function prepare(object: JsonObject, dialect: Dialect, old?: JsonObject): void {
   settleDataSources(object, old, dialect);
 }
 
+function dropFromStatus(object: JsonObject, old: JsonObject): void {
+  for (const name of ['currentVolumeAttributesClassName', 'modifyVolumeStatus']) {
+    if (at(old, 'status', name) === undefined) delete objectAt(object, 'status')?.[name];
+  }
+}
+
 function phase(object: JsonObject): string {
   const deleting = at(object, 'metadata', 'deletionTimestamp') !== undefined;
   return deleting ? 'Terminating' : textAt(object, 'status', 'phase');
@@ -84,6 +90,7 @@ export function persistentVolumeClaim(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
+      metadataTold: { '': 3 },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => {
@@ -92,6 +99,7 @@ export function persistentVolumeClaim(dialect: Dialect): ResourceDef {
       },
       prepareForUpdate: (context, object, old) => {
         if (context.subresource === '') prepare(object, dialect, old);
+        else if (context.subresource === 'status') dropFromStatus(object, old);
       },
       validateCreate: (_, object) => validateClaimSpec(ensure(object, 'spec'), 'spec'),
       validateUpdate: (context, object, old) =>

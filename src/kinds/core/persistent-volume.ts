@@ -98,6 +98,7 @@ export function persistentVolume(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
+      metadataTold: { '': 2 },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: ({ nowMs }, object) => {

@@ -8,7 +8,6 @@ import {
   type MetaRules,
   orphanFinalizer,
   validateObjectMeta,
-  validateObjectMetaUpdate,
 } from '../../meta/object-meta.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
@@ -178,11 +177,7 @@ export function event(dialect: Dialect): ResourceDef {
         ...validateObjectMeta(object.metadata, metaRules),
         ...validateCreate(object),
       ],
-      validateUpdate: (_, object, old) => [
-        ...validate(object),
-        ...validateObjectMetaUpdate(object.metadata, old.metadata, metaRules),
-        ...validateUpdate(object, old),
-      ],
+      validateUpdate: (_, object, old) => [...validate(object), ...validateUpdate(object, old)],
       allowCreateOnUpdate: true,
       defaultPropagation: 'unsupported',
       fieldLabels: { v1: eventsGroupLabels },

@@ -63,6 +63,7 @@ export function flowSchema(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
+      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
       validateCreate: (_, object) => validateFlowSchema(object, dialect),
       validateUpdate: (context, object) =>
         context.subresource === 'status'

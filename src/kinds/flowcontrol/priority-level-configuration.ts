@@ -59,6 +59,7 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
+      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
       validateCreate: (_, object) => validatePriorityLevel(object, dialect),
       validateUpdate: (context, object) =>
         context.subresource === 'status'

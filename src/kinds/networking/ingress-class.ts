@@ -78,6 +78,7 @@ export function ingressClass(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
+      metadataTold: { '': 2 },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [

@@ -42,6 +42,7 @@ export function clusterRole(dialect: Dialect): ResourceDef {
     scope: 'Cluster',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: {
+      metadataTold: { '': 3 },
       validateName: pathSegment,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => toldTwice(validate(object)),

@@ -4,7 +4,7 @@ import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, required, tooLong } from '../../meta/field-error.ts';
 import { breaks, dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
-import { immutable, sortedKeys } from '../checks.ts';
+import { immutable, sortedKeys, toldTwice } from '../checks.ts';
 import { validateInlineVolume } from '../core/persistent-volume-rules.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { objectAt } from '../fill.ts';
@@ -91,11 +91,13 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
+      metadataTold: { '': 2 },
       validateName: dnsSubdomain,
       hasStatus: true,
+      resetFields: { '': ['status'], status: ['metadata', 'spec'] },
       validateCreate: (_, object) => [...validate(object, dialect), ...validateNew(object)],
       validateUpdate: (_, object, old) => [
-        ...validate(object, dialect),
+        ...toldTwice(validate(object, dialect)),
         ...immutable('spec', at(object, 'spec'), at(old, 'spec')),
       ],
       allowUnconditionalUpdate: false,
