@@ -247,7 +247,7 @@ function isUnchanged(
   object: ApiObject,
   { owners, before }: { owners: Managed; before: Managed },
 ): boolean {
-  if (!sameOwners(owners, before)) return false;
+  if (before.repeated === true || !sameOwners(owners, before)) return false;
   if (!jsonEqualBut(live, object, 'metadata')) return false;
   if (!jsonEqualBut(live.metadata, object.metadata, 'managedFields')) return false;
   const stored = live.metadata.managedFields;
@@ -304,6 +304,7 @@ const textOf = (value: JsonValue | undefined) => (typeof value === 'string' ? va
 /** `apps/v1, Kind=Deployment`; for the core group `/v1, Kind=Pod`. */
 export function describeKind(object: JsonObject): string {
   const apiVersion = textOf(object['apiVersion']);
+  if (apiVersion.split('/').length > 2) return '/, Kind=';
   const groupVersion = apiVersion.includes('/') ? apiVersion : `/${apiVersion}`;
   return `${groupVersion}, Kind=${textOf(object['kind'])}`;
 }
@@ -502,7 +503,8 @@ function convertTyped(
   const value = kind.convert(object.value, apiVersion);
   if (value === undefined) return undefined;
   try {
-    validateTyped(type, value, { allowDuplicates: true });
+    // Stored objects may hold duplicates; what they are converted to may not, as upstream.
+    validateTyped(type, value, { allowDuplicates: false });
   } catch (error) {
     throw error instanceof TypedError ? badRequest(error.message) : error;
   }

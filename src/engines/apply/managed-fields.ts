@@ -15,6 +15,8 @@ export interface Managed {
   readonly entries?: JsonValue;
   /** Its entries by identity, to be written again as they are where nothing changes. */
   readonly written?: ReadonlyMap<string, ManagedFieldsEntry>;
+  /** Two of the entries are the same manager's: only the last of them counts, and is written again. */
+  readonly repeated?: boolean;
 }
 
 export const noManaged: Managed = { managers: new Map(), times: new Map() };
@@ -75,6 +77,7 @@ export function decodeManaged(entries: JsonValue | undefined): Managed {
   for (const [index, entry] of entries.entries()) {
     decodeEntry(isObject(entry) ? entry : {}, index, { managers, times, written: byIdentity });
   }
+  if (managers.size < entries.length) return { managers, times, repeated: true };
   return { managers, times, entries, written: byIdentity };
 }
 

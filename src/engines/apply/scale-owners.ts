@@ -36,12 +36,15 @@ export function ownersForScale(
     const set = setOf([scaleReplicas]);
     result.set(identity, { set, apiVersion: mapping.scaleVersion, applied: owned.applied });
   }
-  return encodeManaged({ managers: result, times });
+  return asWritten({ managers: result, times });
 }
 
 /**
  * The owners of an object after a write to its Scale: who no longer owns the replicas there loses
  * them, who owns them there is recorded with the object's own path. Throws as `ownersForScale`.
+ *
+ * An updater is one by its version too, and known there by the Scale's: its replicas go from its own
+ * entry into one of the same name without a time, which the next write of the object drops, as upstream.
  */
 export function ownersFromScale(
   entries: readonly ManagedFieldsEntry[] | undefined,
@@ -49,7 +52,7 @@ export function ownersFromScale(
   mapping: ScaleMapping,
 ): ManagedFieldsEntry[] | undefined {
   const parent = decodeManaged(entries === undefined ? undefined : [...entries]);
-  const scale = inObjectVersion(scaleEntries, mapping);
+  const scale = decodeManaged(scaleEntries === undefined ? undefined : [...scaleEntries]);
   const result = new Map<string, VersionedSet>();
   const kept = new Set<string>();
   for (const [identity, owned] of parent.managers) {
@@ -64,25 +67,17 @@ export function ownersFromScale(
     const set = difference(owned.set, setOf([pathOf(dotted)]));
     if (set.size > 0) result.set(identity, { ...owned, set });
   }
-  const times = new Map(parent.times);
   const dotted = mapping.replicasPath(mapping.apiVersion);
   for (const [identity, owned] of scale.managers) {
     if (kept.has(identity) || !dotted || !hasPath(owned.set, scaleReplicas)) continue;
     const set = setOf([pathOf(dotted)]);
     result.set(identity, { set, apiVersion: mapping.apiVersion, applied: owned.applied });
-    const time = scale.times.get(identity);
-    if (time !== undefined) times.set(identity, time);
   }
-  return encodeManaged({ managers: result, times });
+  return asWritten({ managers: result, times: parent.times });
 }
 
-/** An updater is one by its version too: who owned replicas before must be known again. */
-function inObjectVersion(
-  entries: readonly ManagedFieldsEntry[] | undefined,
-  { scaleVersion, apiVersion }: ScaleMapping,
-): Managed {
-  const same = (entries ?? []).map((entry) =>
-    entry.apiVersion === scaleVersion ? { ...entry, apiVersion } : entry,
-  );
-  return decodeManaged(same);
+/** A list that says no more than what is written in it: identities here are not those of its entries. */
+function asWritten(managed: Managed): ManagedFieldsEntry[] | undefined {
+  const entries = encodeManaged(managed);
+  return entries === undefined ? undefined : [...entries];
 }

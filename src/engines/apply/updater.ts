@@ -172,8 +172,8 @@ function moveOwnership(port: UpdaterPort, change: Change, { force }: { force: bo
     const taken = intersection(owned.set, union(modified, added));
     if (!force) for (const path of pathsOf(taken)) conflicts.push({ manager: other, path });
     const set = difference(difference(owned.set, taken), removed);
-    if (set === owned.set) result.set(other, owned);
-    else if (set.size > 0) result.set(other, { ...owned, set });
+    if (set.size === 0) continue;
+    result.set(other, set === owned.set ? owned : { ...owned, set });
   }
   if (conflicts.length > 0) throw new ConflictsError(conflicts);
   return { managers: result, comparison };

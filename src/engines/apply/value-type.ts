@@ -86,14 +86,10 @@ export function resourceType(schema: Schema, metadataSchema: Schema): ValueType 
   if (at.typed === true) return typeOf(at);
   const known = resources.get(at);
   if (known !== undefined) return known;
-  const own = typeOf(at);
-  const text: FieldShape = { type: lazily(() => ({ scalar: 'string' })), default: undefined };
-  const metadata: FieldShape = {
-    type: lazily(() => typeOf(metadataSchema)),
-    default: undefined,
-  };
-  const fields = new Map(own.map?.fields).set('apiVersion', text).set('kind', text);
-  fields.set('metadata', metadata);
+  const metadata = lazily(() => typeOf(metadataSchema));
+  const own = compile(at, { preserve: false, metadata });
+  const fields = new Map(own.map?.fields);
+  addResourceFields(fields, metadata);
   const base: MapShape = own.map ?? { ...deducedType.map!, fields };
   const type: ValueType = { map: { ...base, fields, deduced: false } };
   resources.set(at, type);
@@ -118,12 +114,19 @@ interface Compiled {
 
 const compiled = new WeakMap<Schema, Compiled>();
 
-/** The type of values of a schema, compiled once. */
-export function typeOf(schema: Schema): ValueType {
-  return compile(schema, false);
+/** What a schema has from those above it. */
+interface Inherited {
+  readonly preserve: boolean;
+  /** Of the objects that embedded resources are. */
+  readonly metadata: LazyType;
 }
 
-function compile(schema: Schema, inherited: boolean): ValueType {
+/** The type of values of a built-in schema, compiled once. */
+export function typeOf(schema: Schema): ValueType {
+  return compile(schema, { preserve: false, metadata: lazyDeduced });
+}
+
+function compile(schema: Schema, { preserve: inherited, metadata }: Inherited): ValueType {
   const at = resolved(schema);
   const preserve = inherited || at.preserveUnknownFields === true;
   let known = compiled.get(at);
@@ -132,18 +135,18 @@ function compile(schema: Schema, inherited: boolean): ValueType {
     compiled.set(at, known);
   }
   const which = preserve ? 'preserving' : 'plain';
-  const type = known[which] ?? build(at, preserve);
+  const type = known[which] ?? build(at, { preserve, metadata });
   known[which] = type;
   return type;
 }
 
-function build(schema: Schema, preserve: boolean): ValueType {
+function build(schema: Schema, inherited: Inherited): ValueType {
   const type = schema.type ?? (schema.properties === undefined ? undefined : 'object');
   switch (type) {
     case 'object':
-      return { map: mapShape(schema, preserve) };
+      return { map: mapShape(schema, inherited) };
     case 'array':
-      return { list: listShape(schema, preserve) };
+      return { list: listShape(schema, inherited) };
     case 'integer':
     case 'number':
       return { scalar: 'numeric' };
@@ -152,7 +155,7 @@ function build(schema: Schema, preserve: boolean): ValueType {
     case 'string':
       return { scalar: isPlainString(schema) ? 'string' : 'untyped' };
     default:
-      return untypedShape(schema, preserve);
+      return untypedShape(schema, inherited);
   }
 }
 
@@ -161,32 +164,32 @@ function isPlainString(schema: Schema): boolean {
   return schema.format === undefined || schema.format === '' || schema.format === 'byte';
 }
 
-function untypedShape(schema: Schema, preserve: boolean): ValueType {
+function untypedShape(schema: Schema, inherited: Inherited): ValueType {
   if (schema.mapType === 'atomic' && schema.typed === true) return untypedAtomic;
   return {
     scalar: 'untyped',
-    list: listShape(schema, preserve),
-    map: mapShape(schema, preserve),
+    list: listShape(schema, inherited),
+    map: mapShape(schema, inherited),
   };
 }
 
 const lazyDeduced = lazily(() => deducedType);
 const lazyUntyped = lazily(() => untypedAtomic);
 
-function mapShape(schema: Schema, preserve: boolean): MapShape {
+function mapShape(schema: Schema, inherited: Inherited): MapShape {
   const fields = new Map<string, FieldShape>();
   for (const [name, property] of schema.properties ?? []) {
     const field = property.schema;
     const written = property.omitEmpty !== true && property.pointer !== true;
     fields.set(name, {
-      type: lazily(() => compile(field, preserve)),
+      type: lazily(() => compile(field, inherited)),
       get default() {
         return keyDefault(field, written);
       },
     });
   }
-  if (schema.embeddedResource === true) addResourceFields(fields);
-  const element = elementOf(schema, preserve);
+  if (schema.embeddedResource === true) addResourceFields(fields, inherited.metadata);
+  const element = elementOf(schema, inherited);
   return {
     fields,
     element,
@@ -195,23 +198,22 @@ function mapShape(schema: Schema, preserve: boolean): MapShape {
   };
 }
 
-/** Custom kinds may leave out of their schema what every resource has. */
-function addResourceFields(fields: Map<string, FieldShape>): void {
+/** What every resource has, however a custom kind declares it. */
+function addResourceFields(fields: Map<string, FieldShape>, metadata: LazyType): void {
   const text: FieldShape = { type: lazily(() => ({ scalar: 'string' })), default: undefined };
-  if (!fields.has('apiVersion')) fields.set('apiVersion', text);
-  if (!fields.has('kind')) fields.set('kind', text);
-  if (!fields.has('metadata')) fields.set('metadata', { type: lazyDeduced, default: undefined });
+  fields.set('apiVersion', text).set('kind', text);
+  fields.set('metadata', { type: metadata, default: undefined });
 }
 
-function elementOf(schema: Schema, preserve: boolean): LazyType | undefined {
+function elementOf(schema: Schema, inherited: Inherited): LazyType | undefined {
   const { additionalProperties } = schema;
   if (additionalProperties !== undefined) {
     if (resolved(additionalProperties).type === undefined && isBare(additionalProperties)) {
       return lazyDeduced;
     }
-    return lazily(() => compile(additionalProperties, preserve));
+    return lazily(() => compile(additionalProperties, inherited));
   }
-  return preserve || (schema.properties?.size ?? 0) === 0 ? lazyDeduced : undefined;
+  return inherited.preserve || (schema.properties?.size ?? 0) === 0 ? lazyDeduced : undefined;
 }
 
 /** `additionalProperties: true`. */
@@ -228,11 +230,11 @@ function keyDefault(schema: Schema, written: boolean): JsonValue | undefined {
   return at.type === 'boolean' ? false : undefined;
 }
 
-function listShape(schema: Schema, preserve: boolean): ListShape {
+function listShape(schema: Schema, inherited: Inherited): ListShape {
   const { items } = schema;
   const keys = schema.listType === 'map' ? (schema.listMapKeys ?? []) : [];
   return {
-    element: items === undefined ? lazyUntyped : lazily(() => compile(items, preserve)),
+    element: items === undefined ? lazyUntyped : lazily(() => compile(items, inherited)),
     atomic: schema.listType !== 'set' && schema.listType !== 'map',
     keys,
     sortedKeys: [...keys]
