@@ -20,6 +20,12 @@ const standardMetric = (): JsonObject => ({
 function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
   if (at(spec, 'minReplicas') === undefined) spec['minReplicas'] = 1;
+  fillMetrics(object);
+}
+
+/** What an older version is given besides when it becomes the current one. */
+function fillMetrics(object: JsonObject): void {
+  const spec = ensure(object, 'spec');
   if (objectsAt(spec, 'metrics').length === 0) spec['metrics'] = [standardMetric()];
   const behavior = objectAt(spec, 'behavior');
   if (behavior === undefined) return;
@@ -67,7 +73,7 @@ function columns(targets: ColumnDef['cell']): readonly ColumnDef[] {
 export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
   const toStorage = (object: ApiObject): ApiObject => {
     fromFirstVersion(object, dialect);
-    fillDefaults(object);
+    fillMetrics(object);
     return object;
   };
   return defineKind({

@@ -60,14 +60,29 @@ function listIn(object: ApiObject, key: string, type: string): JsonObject[] | un
 const shaped = (type: string, items: readonly JsonObject[]): JsonObject[] =>
   items.map((item) => decodeTyped(schemaOf(`autoscaling.v1.${type}`))(item));
 
-/** Upstream writes a type of its own here, whose members have Go's names. */
-function behaviorText(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(behaviorText);
+/** Upstream writes a type of its own here, which has Go's names and leaves out no member. */
+function behaviorText(behavior: JsonObject): JsonValue {
+  return capitalized(behavior, ['scaleUp', 'scaleDown'], rulesText);
+}
+
+function rulesText(rules: JsonValue): JsonValue {
+  const policyText = (policy: JsonValue) =>
+    capitalized(policy, ['type', 'value', 'periodSeconds'], (member) => member);
+  return capitalized(rules, ['stabilizationWindowSeconds', 'selectPolicy', 'policies'], (member) =>
+    Array.isArray(member) ? member.map(policyText) : member,
+  );
+}
+
+function capitalized(
+  value: JsonValue,
+  members: readonly string[],
+  text: (member: JsonValue) => JsonValue,
+): JsonValue {
   if (!isObject(value)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [
+    members.map((name) => [
       name.charAt(0).toUpperCase() + name.slice(1),
-      behaviorText(member ?? null),
+      text(value[name] ?? null),
     ]),
   );
 }
