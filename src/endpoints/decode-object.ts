@@ -151,7 +151,7 @@ function checkKind(call: ApiCall, value: JsonObject, body: DecodedBody): void {
   }
   if (!isCustom || kind === target.def.kind) return;
   const error = invalid('kind', kind, `must be ${target.def.kind}`);
-  throw invalidObject(groupKindOf(target.def), nameOf(value), [error]);
+  throw invalidObject({ ...groupKindOf(target.def), kind }, nameOf(value), [error]);
 }
 
 function nameOf(value: JsonObject): string {

@@ -40,7 +40,8 @@ export function patchFormOf(
   contentType: string | undefined,
   accepted: readonly PatchForm[],
 ): PatchForm {
-  const mediaType = (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase();
+  // As it is written: upstream takes no other case, and no blank before a parameter.
+  const mediaType = (contentType ?? '').split(';', 1)[0];
   const found = accepted.find((form) => form.mediaType === mediaType);
   if (found !== undefined) return found;
   throw unsupportedMediaType(accepted.map((form) => form.mediaType));

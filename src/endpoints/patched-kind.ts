@@ -3,6 +3,7 @@ import { encodeJson } from '../codec/json.ts';
 import { invalid } from '../meta/field-error.ts';
 import { invalidObject } from '../meta/status.ts';
 import { type ApiObject, parseApiVersion } from '../meta/types.ts';
+import { namelessBody } from '../registry/object-meta.ts';
 import type { ApiCall } from './call.ts';
 import { misfitKind, typeProblem } from './decode-object.ts';
 import { inPatchedOrder } from './patched-order.ts';
@@ -23,6 +24,8 @@ export function checkPatchedKind(
   if (call.target.def.custom === undefined) {
     const why = misfitKind(call, patched);
     if (why !== undefined) throw fail(why);
+    // Upstream's decoder tells nothing of what has no version, not even its name.
+    if ((patched['apiVersion'] ?? '') === '') throw namelessBody(call.target.name);
     return;
   }
   const kind = (patched['kind'] ?? '') as string;

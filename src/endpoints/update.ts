@@ -1,5 +1,6 @@
 import { copyDecoded } from '../engines/schema/decode-typed.ts';
 import type { ApiObject } from '../meta/types.ts';
+import { checkPathAgreement } from '../registry/object-meta.ts';
 import { updateObject } from '../registry/update.ts';
 import type { WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
@@ -12,6 +13,7 @@ export async function updateEndpoint(call: ApiCall, options: WriteOptions): Prom
   const body = await decodeBody(call);
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   const { target } = call;
+  checkPathAgreement(target, object);
   const mayCreate = target.def.strategy.allowCreateOnUpdate && target.subresource === '';
   const { entry, created } = await updateObject(call.context.registry, {
     target,

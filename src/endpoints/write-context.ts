@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { type AuditLevel, reaches } from '../audit/event.ts';
 import type { Waiting } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
+import { unprintable } from '../meta/field-manager-name.ts';
 import type { RequestSide, WriteContext } from '../registry/contract.ts';
 import type { DeleteOptions, WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
@@ -97,7 +98,7 @@ function given(texts: Readonly<Record<string, string | undefined>>): JsonObject 
   return Object.fromEntries(found);
 }
 
-const managerLengthMax = 128;
+const managerBytesMax = 128;
 
 /** Managers by the User-Agent they come of: every request of a client has the same. */
 const managers = new Map<string, string>();
@@ -116,10 +117,20 @@ function managerFromUserAgent(userAgent = ''): string {
 }
 
 function readManager(userAgent: string): string {
-  const name = userAgent.split('/', 1)[0] ?? '';
-  const printable = Array.from(name).filter((one) => one >= ' ' && one !== '\u007f');
-  const kept = printable.slice(0, managerLengthMax).join('');
+  const name = asUtf8(userAgent.split('/', 1)[0] ?? '').replace(unprintable, '');
+  let kept = '';
+  for (const one of name) {
+    if (Buffer.byteLength(kept + one) > managerBytesMax) break;
+    kept += one;
+  }
   return kept === '' ? 'unknown' : kept;
+}
+
+/** Headers come as one character for each byte. */
+function asUtf8(text: string): string {
+  return /[\x80-\xff]/.test(text) && !/[^\0-\xff]/.test(text)
+    ? Buffer.from(text, 'latin1').toString('utf8')
+    : text;
 }
 
 /** Behind a PUT or an apply that would create: the user must be allowed to (API-5, SSA-7). */

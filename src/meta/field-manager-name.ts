@@ -4,7 +4,7 @@ const bytesMax = 128;
 /** Almost every name: nothing to look at further. */
 const plain = /^[ -~]{0,128}$/;
 /** What Go's `unicode.IsPrint` lets pass: letters, marks, numbers, punctuation, symbols, the space. */
-const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
+export const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu;
 
 /** Judges the name of a field manager (MF-2); empty is none given, and right. */
 export function validateFieldManager(name: string, field: string): FieldError[] {

@@ -29,16 +29,20 @@ export function checkPathAgreement(target: Target, object: ApiObject): void {
   }
   if (target.name === '') return;
   if ((metadata.name ?? '') === '') {
-    throw badRequest(
-      `the name of the object (${target.name} based on URL) was undeterminable: ` +
-        'name must be provided',
-    );
+    throw namelessBody(target.name);
   }
   if (metadata.name !== target.name) {
     throw badRequest(
       `the name of the object (${metadata.name}) does not match the name on the URL (${target.name})`,
     );
   }
+}
+
+/** 400 for an object that does not say its name. */
+export function namelessBody(name: string): Error {
+  return badRequest(
+    `the name of the object (${name} based on URL) was undeterminable: name must be provided`,
+  );
 }
 
 /**
@@ -147,7 +151,9 @@ export function preconditionFailed(
 /** The optimistic lock of an update (PATCH-4): 409 when stale, 422 when needed and absent. */
 export function checkResourceVersion(target: Target, object: ApiObject, current: number): void {
   const given = object.metadata.resourceVersion ?? '';
-  if (given === '' || given === '0') {
+  if (given === String(current)) return;
+  checkReadable(target, object);
+  if (given === '' || BigInt(given) === 0n) {
     if (target.def.strategy.allowUnconditionalUpdate) return;
     const { group, resource } = target.def;
     // Upstream has the resource where the kind stands otherwise.
@@ -159,13 +165,23 @@ export function checkResourceVersion(target: Target, object: ApiObject, current:
       },
     ]);
   }
-  if (!/^\d{1,20}$/.test(given)) {
-    const why = `strconv.ParseUint: parsing ${JSON.stringify(given)}: invalid syntax`;
-    throw invalidMeta(target.def, target.name, [invalid('metadata.resourceVersion', given, why)]);
-  }
-  if (given !== String(current)) {
+  if (BigInt(given) !== BigInt(current)) {
     throw conflict(groupResourceOf(target.def), target.name, modifiedMessage);
   }
+}
+
+const uint64Max = 2n ** 64n - 1n;
+
+/** 422 for a resourceVersion that is no number, be there anything to compare it with or not. */
+export function checkReadable(target: Target, object: ApiObject): void {
+  const given = object.metadata.resourceVersion ?? '';
+  if (given === '') return;
+  const isNumber = /^\d+$/.test(given);
+  // Nobody has leading zeros by the thousand, and a long text is slow to be made a number.
+  if (isNumber && given.length < 1000 && BigInt(given) <= uint64Max) return;
+  const problem = isNumber ? 'value out of range' : 'invalid syntax';
+  const why = `strconv.ParseUint: parsing ${JSON.stringify(given)}: ${problem}`;
+  throw invalidMeta(target.def, target.name, [invalid('metadata.resourceVersion', given, why)]);
 }
 
 export function invalidMeta(def: ResourceDef, name: string, errors: readonly FieldError[]): Error {

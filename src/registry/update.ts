@@ -24,6 +24,7 @@ import {
 } from './object-codec.ts';
 import {
   checkPathAgreement,
+  checkReadable,
   checkResourceVersion,
   checkUid,
   dropDuplicateOwners,
@@ -138,7 +139,7 @@ async function attemptCreate(
   attempt: number,
 ): Promise<Outcome> {
   const { target, context } = request;
-  if (request.onAbsent === 'refuse') throw notFound(groupResourceOf(target.def), target.name);
+  if (request.onAbsent === 'refuse') throw await refusalOfAbsent(request, attempt);
   await request.beforeCreate?.();
   const nowMs = registry.clock.now();
   const object = await request.transform(undefined, attempt, undefined);
@@ -156,6 +157,16 @@ async function attemptCreate(
   }
 }
 
+/** A body that asks for an object by its uid asks for another than none. */
+async function refusalOfAbsent(request: UpdateRequest, attempt: number): Promise<Error> {
+  const { target, replaces } = request;
+  if (replaces === true) {
+    const { uid = '' } = (await request.transform(undefined, attempt, undefined)).metadata;
+    if (uid !== '') return nothingWithUid(request, uid);
+  }
+  return notFound(groupResourceOf(target.def), target.name);
+}
+
 function prepareInserted(
   registry: Registry,
   options: { request: UpdateRequest; object: ApiObject; nowMs: number },
@@ -163,6 +174,7 @@ function prepareInserted(
   const { request, object, nowMs } = options;
   const uid = object.metadata.uid ?? '';
   if (uid !== '') throw nothingWithUid(request, uid);
+  checkReadable(request.target, object);
   delete object.metadata.resourceVersion;
   wipeSystemFields(object);
   if (!request.record) return undefined;
