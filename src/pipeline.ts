@@ -39,9 +39,9 @@ export async function serve(
     const known = gates.authenticate(exchange);
     const requester = known instanceof Promise ? await known : known;
     flight.goOn();
-    flight.user = requester;
+    flight.from(requester);
     if (gates.audit !== undefined) {
-      flight.audit = await gates.audit.open({ exchange, info, user: requester, auditId });
+      flight.recordedAs(await gates.audit.open({ exchange, info, user: requester, auditId }));
     }
     const { audit } = flight;
     const acting = gates.impersonate(exchange, requester);
@@ -51,11 +51,12 @@ export async function serve(
     const entered = gates.flowControl.enter({ info, user, exchange });
     const place = entered instanceof Promise ? await entered : entered;
     try {
-      flight.enter(place.flowClass);
+      flight.enter(place);
       const heard = audit === undefined ? undefined : audit.judged.bind(audit);
       const asked = attributesOf(info, user, exchange);
       const judged = gates.authorization.authorize(asked, heard);
       const permit = judged instanceof Promise ? await judged : judged;
+      flight.allow();
       flight.goOn();
       await dispatch({
         context,

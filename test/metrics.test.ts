@@ -93,6 +93,85 @@ describe('OPS-1: /metrics', () => {
     expect(sample(after, `${duration}_sum`, labels)).toBeGreaterThan(0);
   });
 
+  test('OPS-1: measures requests, their bodies and their answers', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/services`;
+    const of = { group: '', version: 'v1', resource: 'services', component: 'apiserver' };
+    const spec = { ports: [{ port: 80 }] };
+    const object = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'a' }, spec };
+    await server.post(path, object);
+    const { text: one } = await server.get(`${path}/a`);
+    const { text: all } = await server.get(path);
+    const text = await scrape();
+    const sizes = 'apiserver_response_sizes';
+    const got = { ...of, verb: 'GET', scope: 'resource', subresource: '' };
+    expect(sample(text, `${sizes}_sum`, got)).toBe(Buffer.byteLength(one));
+    expect(sample(text, `${sizes}_bucket`, { ...got, le: '10000' })).toBe(1);
+    const listed = { ...got, verb: 'LIST', scope: 'namespace' };
+    expect(sample(text, `${sizes}_sum`, listed)).toBe(Buffer.byteLength(all));
+    expect(sample(text, `${sizes}_count`, { ...got, verb: 'POST' })).toBeNaN();
+    const bodies = 'apiserver_request_body_size_bytes';
+    const created = { resource: 'services', verb: 'create' };
+    expect(sample(text, `${bodies}_sum`, created)).toBe(JSON.stringify(object).length);
+    expect(sample(text, `${bodies}_bucket`, { ...created, le: '50000' })).toBe(1);
+    expect(sample(text, `${bodies}_bucket`, { ...created, le: '3050000' })).toBe(1);
+    const posted = { ...got, verb: 'POST' };
+    const own = sample(text, 'apiserver_request_sli_duration_seconds_sum', posted);
+    expect(sample(text, 'apiserver_request_sli_duration_seconds_count', posted)).toBe(1);
+    expect(own).toBeGreaterThan(0);
+    expect(own).toBeLessThanOrEqual(
+      sample(text, 'apiserver_request_duration_seconds_sum', posted) + 1e-9,
+    );
+    expect(text).not.toContain('apiserver_request_slo_duration_seconds');
+  });
+
+  test('OPS-1: measures a long answer whole, compressed or not', async () => {
+    const namespace = await freshNamespace(server);
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const data = { text: 'long '.repeat(80_000) };
+    for (const name of ['a', 'b']) {
+      expect((await server.post(path, { ...configMap(name), data })).status).toBe(201);
+    }
+    const of = { verb: 'LIST', resource: 'configmaps', scope: 'namespace' };
+    const [count, sum] = ['apiserver_response_sizes_count', 'apiserver_response_sizes_sum'];
+    const before = await scrape();
+    const answer = await server.get(path);
+    expect(answer.text.length).toBeGreaterThan(800_000);
+    await server.get(path, { headers: { 'accept-encoding': 'gzip' } });
+    const both = async () => sample(await scrape(), count, of) - sample(before, count, of) === 2;
+    await eventually(both, 'both answers measured');
+    const grown = sample(await scrape(), sum, of) - sample(before, sum, of);
+    expect(grown).toBeGreaterThan(answer.text.length);
+    expect(grown).toBeLessThan(answer.text.length * 1.2);
+  });
+
+  test('OPS-1: tells what became of requests at the gates', async () => {
+    const before = await scrape();
+    await server.get('/api/v1/namespaces');
+    await server.get('/api/v1/namespaces', { token: undefined });
+    await server.get('/api/v1/namespaces', { token: 'unknown' });
+    await server.get('/api/v1/namespaces', { headers: { 'impersonate-user': 'who@svc.io' } });
+    const after = await scrape();
+    const grown = (name: string, labels: Record<string, string>) =>
+      sample(after, name, labels) - (sample(before, name, labels) || 0);
+    expect(grown('authentication_attempts', { result: 'error' })).toBe(1);
+    // One of them is the look at the metrics before.
+    expect(grown('authentication_attempts', { result: 'success' })).toBe(4);
+    expect(grown('authentication_duration_seconds_count', { result: 'success' })).toBe(4);
+    expect(grown('authentication_duration_seconds_sum', { result: 'success' })).toBeGreaterThan(0);
+    expect(grown('authenticated_user_requests', { username: 'other' })).toBe(4);
+    expect(grown('authorization_attempts_total', { result: 'allowed' })).toBe(2);
+    expect(grown('authorization_attempts_total', { result: 'no-opinion' })).toBe(2);
+    expect(grown('authorization_duration_seconds_count', { result: 'no-opinion' })).toBe(2);
+    const filters = 'apiserver_request_filter_duration_seconds_count';
+    expect(grown(filters, { filter: 'authentication' })).toBe(5);
+    expect(grown(filters, { filter: 'impersonation' })).toBe(4);
+    expect(grown(filters, { filter: 'priorityandfairness' })).toBe(4);
+    expect(grown(filters, { filter: 'authorization' })).toBe(2);
+    const buckets = 'apiserver_request_filter_duration_seconds_bucket';
+    expect(grown(buckets, { filter: 'authorization', le: '0.0001' })).toBeGreaterThanOrEqual(0);
+  });
+
   test('OPS-1: names that a client makes up are no labels', async () => {
     await server.get('/apis/made.up/v1/things');
     await server.get('/made-up');
@@ -107,7 +186,8 @@ describe('OPS-1: /metrics', () => {
     await server.get('/apis');
     const text = await scrape();
     const name = 'apiserver_request_total';
-    expect(sample(text, name, { verb: 'GET', subresource: '/readyz', code: '200' })).toBe(1);
+    const ready = { verb: 'GET', subresource: '/readyz', code: '200', component: '' };
+    expect(sample(text, name, ready)).toBe(1);
     const documents = { verb: 'GET', subresource: '', resource: '', code: '200' };
     expect(sample(text, name, documents)).toBeGreaterThan(0);
   });

@@ -247,7 +247,7 @@ export class Relay implements RemoteAnswer {
     incoming.on('close', () => this.#end('cut'));
     if (!this.#isLong) return;
     const shutdown = context.onShutdown(() => this.#end('whole'));
-    const counted = context.metrics.longRunning(exchange, info);
+    const counted = context.metrics.longRunning(exchange, info, this.#call.admitted.deadline);
     const recorded = audit?.streaming(status);
     this.#whenOver.push(shutdown.close, counted, () => recorded?.());
     this.#resolve();

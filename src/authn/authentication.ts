@@ -1,6 +1,6 @@
 import type { Exchange } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { unauthorized } from '../meta/status.ts';
+import { StatusError } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { bearerToken } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
@@ -12,6 +12,16 @@ export const anonymousUser: UserInfo = {
   groups: ['system:unauthenticated'],
   extra: {},
 };
+
+/** The 401 of a request that shows a bad credential, or none where one is needed. */
+export class NotRecognised extends StatusError {
+  readonly credential: 'bad' | 'none';
+
+  constructor(credential: 'bad' | 'none') {
+    super({ code: 401, reason: 'Unauthorized', message: 'Unauthorized' });
+    this.credential = credential;
+  }
+}
 
 const authenticatedGroup = 'system:authenticated';
 
@@ -34,8 +44,9 @@ export function createAuthentication(options: {
 }): Authenticate {
   const { authenticators, anonymous, anonymousPaths, onRejected } = options;
   const finish = (exchange: Exchange, rejected: boolean): UserInfo => {
-    if (rejected || !anonymous || bearerToken(exchange) !== undefined) throw unauthorized();
-    if (anonymousPaths?.has(pathOf(exchange)) === false) throw unauthorized();
+    if (rejected || bearerToken(exchange) !== undefined) throw new NotRecognised('bad');
+    const isLetIn = anonymous && anonymousPaths?.has(pathOf(exchange)) !== false;
+    if (!isLetIn) throw new NotRecognised('none');
     return anonymousUser;
   };
   const refuse = (authenticator: Authenticator, error: unknown): void =>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { StatusError } from '../meta/status.ts';
-import { createAuthorization, forbiddenMessage, Permit } from './authorization.ts';
+import { createAuthorization, NotPermitted, Permit } from './authorization.ts';
 import type { Attributes } from './contract.ts';
 import { alwaysAllow, alwaysDeny, createPrivilegedGroupAuthorizer } from './fixed.ts';
 
@@ -45,7 +45,7 @@ describe('AUTHZ-1: wording of a 403', () => {
       'forbidden: User "x" cannot get path "/&lt;b&gt;&amp;"',
     ],
   ])('%j', (change, reason, message) => {
-    const error = forbiddenMessage({ ...base, ...change }, reason);
+    const error = new NotPermitted({ ...base, ...change }, { decision: 'deny', reason });
     expect(error.message).toBe(message);
     expect(error.code).toBe(403);
   });

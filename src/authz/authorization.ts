@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { AccessDenied, forbidden, type StatusError } from '../meta/status.ts';
+import { AccessDenied, forbidden } from '../meta/status.ts';
 import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts';
 
 /** Only this module holds the key, so nothing else can make a Permit. */
@@ -128,20 +128,26 @@ function permit(
   heard: ((verdict: AuthorizationResult) => void) | undefined,
 ): Permit {
   heard?.(result);
-  if (result.decision !== 'allow') throw forbiddenMessage(attributes, result.reason);
+  if (result.decision !== 'allow') throw new NotPermitted(attributes, result);
   return new Permit(key, attributes, result.reason);
 }
 
 /** The 403 of a request that was not allowed, in upstream's words (AUTHZ-1). */
-export function forbiddenMessage(attributes: Attributes, reason: string): StatusError {
-  const text = escapeMarkup(cannot(attributes));
-  const { message, status } = forbidden(
-    { group: attributes.group, resource: attributes.resource },
-    attributes.name,
-    reason === '' ? text : `${text}: ${reason}`,
-  );
-  const { details = {} } = status;
-  return new AccessDenied({ code: 403, reason: 'Forbidden', message, details });
+export class NotPermitted extends AccessDenied {
+  readonly result: AuthorizationResult;
+
+  constructor(attributes: Attributes, result: AuthorizationResult) {
+    const { reason } = result;
+    const text = escapeMarkup(cannot(attributes));
+    const { message, status } = forbidden(
+      { group: attributes.group, resource: attributes.resource },
+      attributes.name,
+      reason === '' ? text : `${text}: ${reason}`,
+    );
+    const { details = {} } = status;
+    super({ code: 403, reason: 'Forbidden', message, details });
+    this.result = result;
+  }
 }
 
 function cannot(attributes: Attributes): string {

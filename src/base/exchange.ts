@@ -43,6 +43,12 @@ export interface Exchange {
   readonly aborted: boolean;
   /** The status it was answered with; undefined before that. */
   readonly answeredStatus?: number | undefined;
+  /** Bytes of a body that has been read whole; undefined where none has. */
+  readonly receivedBytes?: number | undefined;
+  /** Bytes of the answer's body; undefined before it is known how many there are. */
+  readonly answeredBytes?: number | undefined;
+  /** For an answer that is still written: tells its bytes when the last is. */
+  onAnswered?(callback: (bytes: number) => void): void;
 
   /** Answers whole. `body` pieces are written in order without being copied together. */
   send(response: WholeResponse): void;

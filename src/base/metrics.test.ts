@@ -54,6 +54,34 @@ describe('the text', () => {
     ]);
   });
 
+  test('has quantiles of what was observed of late, and the sum and count of all', () => {
+    const registry = create();
+    let nowMs = 1000;
+    const family = registry.summary({
+      ...plain,
+      name: 's',
+      quantiles: [0.5, 0.99],
+      maxAgeMs: 5000,
+      now: () => nowMs,
+    });
+    const series = family.of();
+    const shown = () => registry.render().match(/ \S+$/gm)?.slice(2).map(Number);
+    for (let n = 1; n <= 100; n += 1) series.observe(n / 1000, nowMs);
+    const [half, most, sum, count] = shown() ?? [];
+    expect(half).toBeCloseTo(0.05, 2);
+    expect((most ?? 0) / 0.099).toBeCloseTo(1, 1);
+    expect(sum).toBeCloseTo(5.05, 6);
+    expect(count).toBe(100);
+    nowMs = 4999;
+    series.observe(20, nowMs);
+    expect((shown()?.[0] ?? 0) / 0.05).toBeCloseTo(1, 1);
+    nowMs = 6000;
+    expect((shown()?.[0] ?? 0) / 20).toBeCloseTo(1, 1);
+    nowMs = 60_000;
+    expect(shown()?.slice(0, 2)).toEqual([Number.NaN, Number.NaN]);
+    expect(shown()?.[3]).toBe(101);
+  });
+
   test('leaves out metrics without a series', () => {
     const registry = create();
     const family = registry.gauge({ ...plain, name: 'g' });
@@ -89,13 +117,13 @@ describe('VER-6: deprecated metrics', () => {
   };
 
   test('VER-6: they say so and are warned of', () => {
-    const { text, warned } = renderWith('1.30', 'hidden');
-    expect(text).toContain('# HELP old [ALPHA] (Deprecated from 1.30) h');
+    const { text, warned } = renderWith('1.32', 'hidden');
+    expect(text).toContain('# HELP old [ALPHA] (Deprecated since 1.32.0) h');
     expect(warned).toEqual(['old']);
   });
 
-  test('VER-6: they hide after three releases, unless they are asked for', () => {
-    expect(renderWith('1.29', 'hidden')).toEqual({ text: '', warned: [] });
-    expect(renderWith('1.29', 'shown').text).toContain('(Deprecated from 1.29)');
+  test('VER-6: they hide from the next release on, unless they are asked for', () => {
+    expect(renderWith('1.31', 'hidden')).toEqual({ text: '', warned: [] });
+    expect(renderWith('1.31', 'shown').text).toContain('(Deprecated since 1.31.0)');
   });
 });

@@ -1,6 +1,8 @@
+import { createSummary, type Summary } from './metric-summary.ts';
+
 /**
- * Counters, gauges and histograms, and their text as Prometheus reads it. A series is found once by
- * its labels and then kept by who counts, so that counting is an addition.
+ * Counters, gauges, histograms and summaries, and their text as Prometheus reads it. A series is
+ * found once by its labels and then kept by who counts, so that counting is an addition.
  */
 export type Stability = 'ALPHA' | 'BETA' | 'STABLE';
 
@@ -18,6 +20,14 @@ export interface HistogramDefinition extends MetricDefinition {
   readonly buckets: readonly number[];
 }
 
+export interface SummaryDefinition extends MetricDefinition {
+  readonly quantiles: readonly number[];
+  /** How long a value counts for the quantiles. */
+  readonly maxAgeMs: number;
+  /** The present on the clock that values come with. */
+  readonly now: () => number;
+}
+
 export interface Counter {
   add(by: number): void;
 }
@@ -28,7 +38,8 @@ export interface Gauge {
 }
 
 export interface Histogram {
-  observe(value: number): void;
+  /** `times`: as if it were called so often. */
+  observe(value: number, times?: number): void;
 }
 
 /** The series of one metric. */
@@ -43,6 +54,7 @@ export interface MetricRegistry {
   counter(definition: MetricDefinition): Family<Counter>;
   gauge(definition: MetricDefinition): Family<Gauge>;
   histogram(definition: HistogramDefinition): Family<Histogram>;
+  summary(definition: SummaryDefinition): Family<Summary>;
   /** All metrics in the text format, version 0.0.4, in order of their names. */
   render(): string;
 }
@@ -50,7 +62,7 @@ export interface MetricRegistry {
 /** Series of one metric; what comes above is counted nowhere: label values may be a client's. */
 const seriesMax = 20_000;
 /** Releases after which a deprecated metric is no longer shown by itself (VER-6). */
-const shownReleases = 3;
+const shownReleases = 1;
 
 /**
  * An empty registry. `release` (`1.32`) decides which deprecated metrics are hidden, unless `hidden`
@@ -62,26 +74,34 @@ export function createMetricRegistry(options: {
   readonly onDeprecated?: (metric: { readonly name: string; readonly from: string }) => void;
 }): MetricRegistry {
   const shown = new Map<string, { lines(): string }>();
-  const register = <Series extends Rendered>(
-    definition: MetricDefinition,
-    parts: { readonly type: string; readonly create: () => Series },
-  ): Family<Series> => {
+  const register = <Series>(definition: MetricDefinition, parts: Parts<Series>): Family<Series> => {
     const { name, deprecatedFrom: from } = definition;
     if (shown.has(name)) throw new Error(`the metric ${name} is there already`);
     const family = createFamily(definition, parts);
     const age = from === undefined ? 0 : minorOf(options.release) - minorOf(from);
-    if (age >= shownReleases && options.hidden === 'hidden') return family;
+    if (age >= shownReleases && options.hidden === 'hidden') {
+      return { of: () => parts.idle, clear: () => {} };
+    }
     if (from !== undefined && age >= 0) options.onDeprecated?.({ name, from });
     shown.set(name, family);
     return family;
   };
   return {
-    counter: (definition) => register(definition, { type: 'counter', create: createValue }),
-    gauge: (definition) => register(definition, { type: 'gauge', create: createValue }),
+    counter: (definition) =>
+      register<Counter>(definition, { type: 'counter', create: createValue, idle }),
+    gauge: (definition) =>
+      register<Gauge>(definition, { type: 'gauge', create: createValue, idle }),
     histogram: (definition) =>
-      register(definition, {
+      register<Histogram>(definition, {
         type: 'histogram',
         create: () => createHistogram(definition.buckets),
+        idle,
+      }),
+    summary: (definition) =>
+      register<Summary>(definition, {
+        type: 'summary',
+        create: () => createSummary(definition),
+        idle,
       }),
     render() {
       const names = [...shown.keys()].sort();
@@ -95,16 +115,25 @@ function minorOf(release: string): number {
 }
 
 /** What a series adds to the text: suffix of the name, more labels, value. */
-interface Rendered {
+export interface Rendered {
   samples(): readonly (readonly [suffix: string, labels: string, value: number])[];
 }
 
-function createFamily<Series extends Rendered>(
+interface Parts<Series> {
+  readonly type: string;
+  readonly create: () => Series & Rendered;
+  /** What counts where the metric is hidden: nothing. */
+  readonly idle: Series;
+}
+
+const idle = { add: () => {}, set: () => {}, observe: () => {} };
+
+function createFamily<Series>(
   definition: MetricDefinition,
-  { type, create }: { readonly type: string; readonly create: () => Series },
+  { type, create }: Parts<Series>,
 ): Family<Series> & { lines(): string } {
   const { name, labels } = definition;
-  const series = new Map<string, { readonly labels: string; readonly series: Series }>();
+  const series = new Map<string, { readonly labels: string; readonly series: Series & Rendered }>();
   return {
     of(...values) {
       const key = values.join('\0');
@@ -133,7 +162,7 @@ function createFamily<Series extends Rendered>(
 }
 
 function helpOf({ stability, deprecatedFrom, help }: MetricDefinition): string {
-  const note = deprecatedFrom === undefined ? '' : `(Deprecated from ${deprecatedFrom}) `;
+  const note = deprecatedFrom === undefined ? '' : `(Deprecated since ${deprecatedFrom}.0) `;
   return `[${stability}] ${note}${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`;
 }
 
@@ -164,11 +193,11 @@ function createHistogram(buckets: readonly number[]): Histogram & Rendered {
   const last = buckets.length;
   let sum = 0;
   return {
-    observe(value) {
+    observe(value, times = 1) {
       let at = 0;
       while (at < last && value > (buckets[at] as number)) at += 1;
-      counts[at] = (counts[at] as number) + 1;
-      sum += value;
+      counts[at] = (counts[at] as number) + times;
+      sum += value * times;
     },
     samples() {
       let total = 0;

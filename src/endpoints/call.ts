@@ -106,6 +106,10 @@ export interface RequestDeadline {
   readonly dueMs: number;
   /** A write begins here, which has a bound of its own beside the request's. */
   beginWrite(): void;
+  /** What of the time so far went by while others had the request: in queues, and in webhooks. */
+  readonly othersMs: number;
+  /** Webhooks of admission have had it so long. */
+  addOthersMs(byMs: number): void;
 }
 
 /** A request that has passed every gate. */

@@ -41,6 +41,7 @@ function flightOf(method: string, url: string) {
     },
   };
   const metrics = {
+    passed: () => {},
     finished: () => void told.push('finished'),
     terminated: () => void told.push('terminated'),
     afterTimeout: (of: string, came: string) => void told.push(`${of} ${came}`),

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { AuditGate } from '../audit/gate.ts';
 import type { AuditTrail } from '../audit/trail.ts';
+import { NotRecognised } from '../authn/authentication.ts';
+import { NotPermitted } from '../authz/authorization.ts';
 import type { Timer } from '../base/clock.ts';
 import type { Bounded } from '../base/deadlines.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
-import { addFlowHeaders, type FlowClass, Overloaded } from '../flowcontrol/contract.ts';
+import { addFlowHeaders, type FlowClass, Overloaded, type Place } from '../flowcontrol/contract.ts';
 import { isLongRunning } from '../meta/long-running.ts';
 import { StatusError, timedOut } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
@@ -12,6 +14,7 @@ import { requestTimeMs } from '../request/query.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { EndpointContext, RequestDeadline } from './call.ts';
 import { answerFailure, sendStatus } from './failure.ts';
+import type { Judged, Passage, Recognised } from './gate-metrics.ts';
 import { logRequest, requestLogLevel } from './request-log.ts';
 import type { Afterlife } from './request-metrics.ts';
 
@@ -27,7 +30,7 @@ const patienceMs = 300_000;
  * When that is up the client is told so at once, and what still goes on finds that nobody waits for
  * it: calls of others are given up, and nothing is stored any more.
  */
-export class Flight implements Bounded, RequestDeadline {
+export class Flight implements Bounded, RequestDeadline, Passage {
   readonly exchange: Exchange;
   readonly context: EndpointContext;
   readonly auditId: string;
@@ -38,8 +41,17 @@ export class Flight implements Bounded, RequestDeadline {
   audit: AuditTrail | undefined;
   place = -1;
   dueMs = Number.POSITIVE_INFINITY;
+  readonly startMs: number;
+  requester: UserInfo | undefined;
+  recognised: Recognised | undefined;
+  recognisedMs = 0;
+  recordedMs = 0;
+  arrivedMs = 0;
+  enteredMs = 0;
+  judged: Judged | undefined;
+  judgedMs = 0;
+  othersMs = 0;
   readonly #gate: AuditGate | undefined;
-  readonly #startMs: number;
   #info: RequestInfo | undefined;
   #flow: FlowClass | undefined;
   #kind: 'request' | 'write' = 'request';
@@ -61,7 +73,7 @@ export class Flight implements Bounded, RequestDeadline {
     this.exchange = exchange;
     this.context = context;
     this.#gate = options.audit;
-    this.#startMs = context.clock.monotonic();
+    this.startMs = context.clock.monotonic();
     this.auditId = auditIdOf(exchange);
     this.baseHeaders = { 'audit-id': this.auditId, 'cache-control': 'no-cache, private' };
   }
@@ -71,7 +83,7 @@ export class Flight implements Bounded, RequestDeadline {
     this.#info = info;
     if (isLongRunning(info)) return;
     const { limits, deadlines } = this.context;
-    this.dueMs = this.#startMs + requestTimeMs(info.query, limits.requestTimeoutMs);
+    this.dueMs = this.startMs + requestTimeMs(info.query, limits.requestTimeoutMs);
     deadlines.add(this);
   }
 
@@ -80,18 +92,56 @@ export class Flight implements Bounded, RequestDeadline {
     if (this.#late !== undefined) throw timedOut(this.#kind);
   }
 
-  enter(flow: FlowClass | undefined): void {
+  /** It is known who sends it. */
+  from(requester: UserInfo): void {
+    this.user = requester;
+    this.requester = requester;
+    this.recognised = 'success';
+    this.recognisedMs = this.context.clock.monotonic();
+  }
+
+  /** Its record has been begun, if the policy wants one. */
+  recordedAs(audit: AuditTrail | undefined): void {
+    this.audit = audit;
+    this.recordedMs = this.context.clock.monotonic();
+  }
+
+  /** It is its turn. */
+  enter(place: Place): void {
+    const { arrivalMs, startMs = this.context.clock.monotonic() } = place;
+    this.enteredMs = startMs;
+    if (arrivalMs !== undefined) {
+      this.arrivedMs = arrivalMs;
+      this.othersMs += startMs - arrivalMs;
+    }
+    this.#tellFlow(place.flowClass);
+  }
+
+  /** It has come through the last gate. */
+  allow(): void {
+    this.judged = 'allowed';
+    this.judgedMs = this.context.clock.monotonic();
+  }
+
+  #tellFlow(flow: FlowClass | undefined): void {
     this.#flow = flow;
     if (flow !== undefined) addFlowHeaders(this.baseHeaders, flow);
   }
 
+  /** The time that a write has begins with the last gate behind it. */
   beginWrite(): void {
     this.#kind = 'write';
-    this.dueMs = Math.min(this.dueMs, this.context.clock.monotonic() + writeTimeMaxMs);
+    const beginMs = this.judgedMs === 0 ? this.context.clock.monotonic() : this.judgedMs;
+    this.dueMs = Math.min(this.dueMs, beginMs + writeTimeMaxMs);
+  }
+
+  addOthersMs(byMs: number): void {
+    this.othersMs += byMs;
   }
 
   /** Answers what went wrong, as one Status; what came of its time being up tells that. */
   async failed(error: unknown): Promise<void> {
+    this.#noteRefusal(error);
     if (this.place >= 0 && this.context.clock.monotonic() >= this.dueMs - earlyMs) {
       this.context.deadlines.remove(this);
       this.expire();
@@ -100,11 +150,26 @@ export class Flight implements Bounded, RequestDeadline {
       this.#afterlife = error instanceof StatusError ? 'error' : 'panic';
       return;
     }
-    if (error instanceof Overloaded && error.flowClass !== undefined) this.enter(error.flowClass);
+    if (error instanceof Overloaded && error.flowClass !== undefined) {
+      this.#tellFlow(error.flowClass);
+    }
     const { context, exchange, baseHeaders, audit, warnings } = this;
     const failed = { context, exchange, baseHeaders, error, audit, warnings };
     const told = await answerFailure(failed);
     if (this.user === undefined) await this.#refused(told);
+  }
+
+  /** A gate that turned it away has a count of that. */
+  #noteRefusal(error: unknown): void {
+    if (error instanceof NotRecognised) {
+      this.recognised = error.credential === 'bad' ? 'error' : 'failure';
+      this.recognisedMs = this.context.clock.monotonic();
+    } else if (error instanceof NotPermitted && this.enteredMs > 0 && this.judged === undefined) {
+      const { decision } = error.result;
+      const said = decision === 'deny' ? 'denied' : 'no-opinion';
+      this.judged = error.result.error === undefined ? said : 'error';
+      this.judgedMs = this.context.clock.monotonic();
+    }
   }
 
   /** The request has been dealt with. Returns what there is to wait for, if anything. */
@@ -166,11 +231,13 @@ export class Flight implements Bounded, RequestDeadline {
   }
 
   #measure(): void {
-    const { context, exchange, user, auditId } = this;
+    const { context, exchange, user, auditId, startMs, othersMs } = this;
     const info = this.#info;
-    const startMs = this.#startMs;
     const { logger, clock, metrics } = context;
-    if (info !== undefined) metrics.finished({ exchange, info, startMs, endMs: clock.monotonic() });
+    if (info !== undefined) {
+      metrics.passed(this);
+      metrics.finished({ exchange, info, startMs, endMs: clock.monotonic(), othersMs });
+    }
     if (logger.verbosity < requestLogLevel) return;
     logRequest({ context, exchange, user, flow: this.#flow, auditId, startMs });
   }

@@ -1,7 +1,18 @@
 import type { Exchange } from '../base/exchange.ts';
-import type { Counter, Gauge, Histogram, MetricRegistry } from '../base/metrics.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
 import type { CatalogueSnapshot, VersionDef } from '../catalogue/resource-def.ts';
 import type { RequestInfo } from '../request/request-info.ts';
+import { createGateMetrics, type Passage } from './gate-metrics.ts';
+import { dryRunOf, kindKey, namedParts, placeOf, reportedVerb, scopeOf } from './request-labels.ts';
+import {
+  common,
+  component,
+  count,
+  createFamilies,
+  createSeries,
+  measureBodies,
+  type Series,
+} from './request-series.ts';
 
 /** A request for a version that is on its way out (VER-3). */
 export interface DeprecatedUse {
@@ -17,9 +28,17 @@ export interface RequestMetrics extends DeadlineMetrics {
     info: RequestInfo;
     startMs: number;
     endMs: number;
+    /** What of the time others took: webhooks of admission, and who was before it in a queue. */
+    othersMs: number;
   }): void;
   /** A watch has begun; the function is called at its end, once or more often. */
-  longRunning(exchange: Exchange, info: RequestInfo): () => void;
+  longRunning(
+    exchange: Exchange,
+    info: RequestInfo,
+    time: { readonly othersMs: number },
+  ): () => void;
+  /** The request has come through the gates, or has been turned away at one. */
+  passed(passage: Passage): void;
   deprecated(use: DeprecatedUse): void;
 }
 
@@ -36,13 +55,6 @@ interface DeadlineMetrics {
 /** How what went on behind a timeout ended; `pending`: not yet, after minutes. */
 export type Afterlife = 'ok' | 'error' | 'panic' | 'pending';
 
-const durationBuckets = [
-  0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
-  60,
-];
-const common = ['group', 'version', 'resource', 'subresource', 'scope', 'component'];
-const component = 'apiserver';
-
 /**
  * Counts in `registry`. Only what the catalogue knows becomes a label: a client cannot make series
  * by asking for names of its own.
@@ -52,6 +64,8 @@ export function createRequestMetrics(options: {
   readonly snapshot: () => CatalogueSnapshot;
   /** Monotonic milliseconds. */
   readonly now: () => number;
+  /** Names of users that are told apart. */
+  readonly knownUsers: readonly string[];
 }): RequestMetrics {
   const { now } = options;
   const families = createFamilies(options.registry);
@@ -59,31 +73,32 @@ export function createRequestMetrics(options: {
   const seriesOf = (exchange: Exchange, info: RequestInfo): Series | undefined => {
     const code = exchange.answeredStatus;
     if (code === undefined) return undefined;
-    const verb = reportedVerb(exchange, info);
-    const scope = scopeOf(info);
-    const isDryRun = info.query.size > 0 && info.query.get('dryRun') === 'All';
     const { group, version, resource } = info;
     const place = placeOf(info);
     if (place === undefined) return undefined;
-    const rest = restKey({ verb, scope, code, isDryRun });
+    const verb = reportedVerb(exchange, info);
+    const kind = { verb, scope: scopeOf(info), dryRun: dryRunOf(info) };
+    const rest = kindKey(kind, code);
     const groupNode = root.children.get(group);
     const node = groupNode?.children.get(resource)?.children.get(version)?.children.get(place);
     const known = node?.series.get(rest);
     if (known !== undefined) return known;
     const named = namedParts(options.snapshot(), { info, place });
     if (named === undefined) return undefined;
-    const dryRun = isDryRun ? 'All' : '';
-    const series = createSeries(families, { verb, dryRun, scope, named, code: String(code) });
+    const series = createSeries(families, { kind, named, code: String(code) });
     nodeAt(root, [group, resource, version, place]).series.set(rest, series);
     return series;
   };
   return {
-    finished({ exchange, info, startMs, endMs }) {
+    finished({ exchange, info, startMs, endMs, othersMs }) {
       const isStream = info.verb === 'watch' && exchange.answeredStatus === 200;
       if (isStream && info.isResourceRequest) return;
-      count(seriesOf(exchange, info), endMs - startMs);
+      const series = seriesOf(exchange, info);
+      if (series === undefined) return;
+      count(series, { tookMs: endMs - startMs, othersMs });
+      measureBodies(series, exchange);
     },
-    longRunning(exchange, info) {
+    longRunning(exchange, info, time) {
       const startMs = now();
       const series = seriesOf(exchange, info);
       series?.running.add(1);
@@ -92,9 +107,11 @@ export function createRequestMetrics(options: {
         if (isOver) return;
         isOver = true;
         series?.running.add(-1);
-        count(series, now() - startMs);
+        if (series === undefined) return;
+        count(series, { tookMs: now() - startMs, othersMs: time.othersMs });
       };
     },
+    passed: createGateMetrics(options),
     ...deadlineMetrics(options),
     deprecated({ info, version }) {
       const { group, resource, subresource } = info;
@@ -125,60 +142,6 @@ function nodeAt(root: Node, names: readonly string[]): Node {
     node = child;
   }
   return node;
-}
-
-const scopes = ['', 'cluster', 'namespace', 'resource'];
-
-function restKey(of: {
-  readonly verb: string;
-  readonly scope: string;
-  readonly code: number;
-  readonly isDryRun: boolean;
-}): number {
-  const kind = (verbIndex.get(of.verb) ?? 0) * scopes.length + scopes.indexOf(of.scope);
-  return (kind * 2 + Number(of.isDryRun)) * 1000 + of.code;
-}
-
-interface Series {
-  readonly total: Counter;
-  readonly duration: Histogram;
-  readonly running: Gauge;
-}
-
-function count(series: Series | undefined, durationMs: number): void {
-  if (series === undefined) return;
-  series.total.add(1);
-  series.duration.observe(durationMs / 1000);
-}
-
-function createFamilies(registry: MetricRegistry) {
-  return {
-    total: registry.counter({
-      name: 'apiserver_request_total',
-      help: 'Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.',
-      stability: 'STABLE',
-      labels: ['verb', 'dry_run', ...common, 'code'],
-    }),
-    duration: registry.histogram({
-      name: 'apiserver_request_duration_seconds',
-      help: 'Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.',
-      stability: 'STABLE',
-      labels: ['verb', 'dry_run', ...common],
-      buckets: durationBuckets,
-    }),
-    running: registry.gauge({
-      name: 'apiserver_longrunning_requests',
-      help: 'Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component. Not all requests are tracked this way.',
-      stability: 'STABLE',
-      labels: ['verb', ...common],
-    }),
-    deprecated: registry.gauge({
-      name: 'apiserver_requested_deprecated_apis',
-      help: 'Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, subresource, and removed_release.',
-      stability: 'STABLE',
-      labels: ['group', 'version', 'resource', 'subresource', 'removed_release'],
-    }),
-  };
 }
 
 function deadlineMetrics(options: {
@@ -223,83 +186,4 @@ function deadlineMetrics(options: {
       afterTimeouts.of(of === 'write' ? 'rest-handler' : 'timeout-handler', came).add(1);
     },
   };
-}
-
-function createSeries(
-  families: ReturnType<typeof createFamilies>,
-  labels: {
-    readonly verb: string;
-    readonly dryRun: string;
-    readonly scope: string;
-    readonly code: string;
-    /** Group, version, resource, subresource. */
-    readonly named: readonly string[];
-  },
-): Series {
-  const { verb, dryRun, scope, code, named } = labels;
-  const place = [...named, scope, component];
-  // Only watches run long; the others' gauge would be a series that is always 0.
-  const running = verb === 'WATCH' ? families.running.of(verb, ...place) : noGauge;
-  return {
-    total: families.total.of(verb, dryRun, ...place, code),
-    duration: families.duration.of(verb, dryRun, ...place),
-    running,
-  };
-}
-
-const noGauge: Gauge = { set: () => {}, add: () => {} };
-
-/** Paths that are told apart, as upstream tells them by the label `subresource`. */
-const plainPaths = new Set(['/backup', '/healthz', '/livez', '/readyz', '/metrics', '/version']);
-const documentPaths = /^\/(api|apis|openapi)(\/|$)/;
-
-/** Sub-resource or path; a client's own paths are none, and all documents of the API are one. */
-function placeOf({ isResourceRequest, subresource, path }: RequestInfo): string | undefined {
-  if (isResourceRequest) return subresource;
-  if (plainPaths.has(path)) return path;
-  return documentPaths.test(path) ? '' : undefined;
-}
-
-function namedParts(
-  snapshot: CatalogueSnapshot,
-  { info, place }: { readonly info: RequestInfo; readonly place: string },
-): readonly string[] | undefined {
-  const { group, version, resource, isResourceRequest } = info;
-  if (!isResourceRequest) return ['', '', '', place];
-  const def = snapshot.find(group, version, resource)?.def;
-  if (def === undefined) return undefined;
-  const isKnown = place === '' || def.subresources.some(({ name }) => name === place);
-  return isKnown ? [group, version, resource, place] : undefined;
-}
-
-const verbNames: ReadonlyMap<string, string> = new Map([
-  ['get', 'GET'],
-  ['head', 'GET'],
-  ['list', 'LIST'],
-  ['watch', 'WATCH'],
-  ['create', 'POST'],
-  ['post', 'POST'],
-  ['update', 'PUT'],
-  ['put', 'PUT'],
-  ['patch', 'PATCH'],
-  ['delete', 'DELETE'],
-  ['deletecollection', 'DELETECOLLECTION'],
-]);
-const verbIndex: ReadonlyMap<string, number> = new Map(
-  ['other', 'APPLY', ...verbNames.values()].map((verb, index) => [verb, index]),
-);
-
-function reportedVerb(exchange: Exchange, { verb }: RequestInfo): string {
-  if (verb === 'patch') {
-    return exchange.header('content-type')?.startsWith('application/apply-patch') === true
-      ? 'APPLY'
-      : 'PATCH';
-  }
-  return verbNames.get(verb) ?? 'other';
-}
-
-function scopeOf({ isResourceRequest, verb, name, namespace }: RequestInfo): string {
-  if (!isResourceRequest) return '';
-  if (name !== '' || verb === 'create') return 'resource';
-  return namespace === '' ? 'cluster' : 'namespace';
 }

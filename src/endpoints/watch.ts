@@ -58,7 +58,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   }
   if (exchange.aborted || sink.ended) handle.close();
   else sink.start();
-  const counted = context.metrics.longRunning(exchange, call.info);
+  const counted = context.metrics.longRunning(exchange, call.info, call.deadline);
   const recorded = call.audit?.streaming(exchange.answeredStatus ?? 200);
   over = () => {
     counted();

@@ -63,6 +63,10 @@ class CallSide implements RequestSide {
     return this.#call.deadline.dueMs - this.#call.context.clock.monotonic();
   }
 
+  askedOthers(tookMs: number): void {
+    this.#call.deadline.addOthersMs(tookMs);
+  }
+
   annotate(key: string, value: string, level: AuditLevel = 'Metadata'): void {
     const { audit } = this.#call;
     if (audit !== undefined && reaches(audit.level, level)) audit.annotate(key, value);

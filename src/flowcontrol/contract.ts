@@ -28,6 +28,9 @@ export interface Place {
   leave(): void;
   /** Undefined where nothing is classified. */
   readonly flowClass: FlowClass | undefined;
+  /** When it came and when its turn was, monotonic; absent where nobody looked at the clock. */
+  readonly arrivalMs?: number;
+  readonly startMs?: number | undefined;
 }
 
 /** How many requests there are by whether they may write. */

@@ -49,6 +49,9 @@ export abstract class ExchangeBase implements Exchange {
   #answering: 'no' | 'whole' | 'stream' = 'no';
   #status: number | undefined;
   #progressAt: number | undefined;
+  #receivedBytes: number | undefined;
+  #answeredBytes: number | undefined;
+  #whenAnswered: ((bytes: number) => void) | undefined;
 
   constructor(options: { connection: PeerConnection; core: ExchangeHost }) {
     this.connection = options.connection;
@@ -83,6 +86,18 @@ export abstract class ExchangeBase implements Exchange {
     return this.#status;
   }
 
+  get receivedBytes(): number | undefined {
+    return this.#receivedBytes;
+  }
+
+  get answeredBytes(): number | undefined {
+    return this.#answeredBytes;
+  }
+
+  onAnswered(callback: (bytes: number) => void): void {
+    this.#whenAnswered = callback;
+  }
+
   get answered(): boolean {
     return this.#answering !== 'no';
   }
@@ -101,7 +116,9 @@ export abstract class ExchangeBase implements Exchange {
     if (this.aborted) reader.abort('nobody waits for the answer');
     else this.allowBody();
     try {
-      return await whole;
+      const bytes = await whole;
+      this.#receivedBytes = bytes.length;
+      return bytes;
     } catch (error) {
       this.bodyRefused = true;
       throw error;
@@ -150,6 +167,7 @@ export abstract class ExchangeBase implements Exchange {
     const empty = bodyBytes === 0 || this.method === 'HEAD' || status === 204 || status === 304;
     const contentLength = status === 204 || status === 304 ? undefined : bodyBytes;
     this.writeHead({ status, headers, contentLength, empty });
+    this.#answeredBytes = empty ? 0 : bodyBytes;
     if (empty && !this.bodyRefused) return;
     if (this.bodyRefused) this.endRefused(empty ? noBytes : joined(body));
     else if (isBuffer(body) && body.length <= pacedAboveBytes) this.sink.end(body);
@@ -165,9 +183,15 @@ export abstract class ExchangeBase implements Exchange {
   }
 
   /** A streamed answer has been given to its end, so that what is left of it must make progress. */
-  endStream(): void {
+  endStream(bytes: number): void {
     this.#answering = 'whole';
     this.sink.end();
+    this.#wroteAll(bytes);
+  }
+
+  #wroteAll(bytes: number): void {
+    this.#answeredBytes = bytes;
+    this.#whenAnswered?.(bytes);
   }
 
   /** Gives the connection away, if it can be had. */
@@ -216,7 +240,8 @@ export abstract class ExchangeBase implements Exchange {
       });
       this.destroy();
     };
-    new PacedWriter({ target: this.sink, pieces, onProgress, onFailure }).run();
+    const onWritten = (bytes: number): void => this.#wroteAll(bytes);
+    new PacedWriter({ target: this.sink, pieces, onProgress, onFailure, onWritten }).run();
   }
 }
 
@@ -224,6 +249,7 @@ export abstract class ExchangeBase implements Exchange {
 class StreamedAnswer implements ResponseStream {
   readonly #exchange: ExchangeBase;
   readonly #sink: BodySink;
+  #bytes = 0;
 
   constructor(exchange: ExchangeBase, sink: BodySink) {
     this.#exchange = exchange;
@@ -231,6 +257,7 @@ class StreamedAnswer implements ResponseStream {
   }
 
   write(chunk: Buffer): boolean {
+    this.#bytes += chunk.length;
     return this.#sink.write(chunk);
   }
 
@@ -243,7 +270,7 @@ class StreamedAnswer implements ResponseStream {
   }
 
   end(): void {
-    this.#exchange.endStream();
+    this.#exchange.endStream(this.#bytes);
   }
 
   destroy(): void {

@@ -17,20 +17,27 @@ export class PacedWriter {
   readonly #pieces: Iterator<BodyPiece>;
   readonly #onProgress: () => void;
   readonly #onFailure: (error: unknown) => void;
+  readonly #onWritten: (bytes: number) => void;
+  #bytes = 0;
   /** What has been taken and is still to be written: a piece, or a part of a large buffer. */
   #rest: BodyPiece | undefined;
 
-  /** @param options.onFailure is told when a piece cannot be made; the answer must be cut off */
+  /**
+   * @param options.onFailure is told when a piece cannot be made; the answer must be cut off
+   * @param options.onWritten is told the bytes of all pieces, when the last has been handed on
+   */
   constructor(options: {
     target: BodySink;
     pieces: Iterable<BodyPiece>;
     onProgress: () => void;
     onFailure: (error: unknown) => void;
+    onWritten?: (bytes: number) => void;
   }) {
     this.#target = options.target;
     this.#pieces = options.pieces[Symbol.iterator]();
     this.#onProgress = options.onProgress;
     this.#onFailure = options.onFailure;
+    this.#onWritten = options.onWritten ?? (() => {});
     this.#target.onDrain(() => this.run());
   }
 
@@ -48,7 +55,10 @@ export class PacedWriter {
     while (!this.#target.closed) {
       const { blocks, finished } = this.#nextBatch();
       const more = this.#target.writeAll(blocks);
-      if (finished) this.#target.end();
+      if (finished) {
+        this.#target.end();
+        this.#onWritten(this.#bytes);
+      }
       if (!more) return;
     }
   }
@@ -89,6 +99,7 @@ export class PacedWriter {
     for (;;) {
       const next = this.#pieces.next();
       if (next.done === true) return undefined;
+      this.#bytes += next.value.length;
       if (next.value.length > 0) return next.value;
     }
   }

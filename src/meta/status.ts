@@ -185,10 +185,6 @@ export function badRequest(message: string): StatusError {
   return new StatusError({ code: 400, reason: 'BadRequest', message });
 }
 
-export function unauthorized(): StatusError {
-  return new StatusError({ code: 401, reason: 'Unauthorized', message: 'Unauthorized' });
-}
-
 /** 403; `message` is the whole text behind upstream's `… is forbidden: `. */
 /** What authorization refuses, whose answer browsers are told to take for nothing but what it says. */
 export class AccessDenied extends StatusError {}

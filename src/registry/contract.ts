@@ -43,6 +43,8 @@ export interface RequestSide {
   left(): AbortSignal;
   /** Milliseconds until the request gives up. */
   remainingMs(): number;
+  /** So long the write waited for webhooks, which is not held against the server. */
+  askedOthers(tookMs: number): void;
   /** Adds an annotation to the request's audit event, where that says so much (`Metadata`: always). */
   annotate(key: string, value: string, level?: 'Metadata' | 'Request'): void;
 }

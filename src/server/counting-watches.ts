@@ -5,8 +5,8 @@ import type { WatchCounts } from '../flowcontrol/watch-counts.ts';
 export function countingWatches(requests: RequestMetrics, watches: WatchCounts): RequestMetrics {
   return {
     ...requests,
-    longRunning(exchange, info) {
-      const over = requests.longRunning(exchange, info);
+    longRunning(exchange, info, time) {
+      const over = requests.longRunning(exchange, info, time);
       if (info.verb !== 'watch') return over;
       const forget = watches.began(info);
       return () => {

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { createMetricRegistry, type MetricRegistry } from '../base/metrics.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
+import { dialectOf } from '../dialect.ts';
 import type { PlainAnswer } from '../endpoints/call.ts';
 import { createRequestMetrics, type RequestMetrics } from '../endpoints/request-metrics.ts';
 import type { FlowControl } from '../flowcontrol/contract.ts';
@@ -52,7 +53,10 @@ export function createMetrics(options: {
   return {
     registry,
     measured: (store) => meteredStore(store, { now, observe: storeObserver(registry, kinds) }),
-    requests: (snapshot) => createRequestMetrics({ registry, snapshot, now }),
+    requests: (snapshot) => {
+      const knownUsers = namedUsers(config);
+      return createRequestMetrics({ registry, snapshot, now, knownUsers });
+    },
     countInFlight: (flowControl) => looks.push(inFlightLook(registry, flowControl)),
     lookAt: (look) => looks.push(look),
     countObjects(api) {
@@ -69,6 +73,13 @@ export function createMetrics(options: {
     },
     answer: (path) => (path === '/metrics' ? answerOf(registry, looks) : undefined),
   };
+}
+
+/** Users that upstream tells apart in its count of requests. */
+function namedUsers({ dialect }: ServerConfig): readonly string[] {
+  const namespace = dialectOf(dialect).systemNamespace('system');
+  const account = `system:serviceaccount:${namespace}:default`;
+  return ['admin', 'client', 'kube_proxy', 'kubelet', account];
 }
 
 async function answerOf(registry: MetricRegistry, looks: readonly Look[]): Promise<PlainAnswer> {

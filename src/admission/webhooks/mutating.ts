@@ -57,6 +57,7 @@ async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
   annotate(run, { hook, index, what: 'mutation', more: { mutated: changed } });
   const isIgnored = hook.failurePolicy === 'Ignore';
   const durationMs = tools.clock.monotonic() - startMs;
+  call.context.request?.askedOthers(durationMs);
   const { operation } = invocation.asked.facts;
   run.metrics.called(hook.name, measured(failure, { operation, durationMs, isIgnored }));
   if (changed) remembered.objectChanged();

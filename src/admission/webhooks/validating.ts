@@ -17,9 +17,11 @@ export function validatingDispatch(tools: AdmissionTools): Dispatch {
     }
     if (invocations.length === 0) return;
     if (call.context.expired()) throw timedOut('write');
+    const startMs = tools.clock.monotonic();
     const outcomes = await Promise.all(
       invocations.map((invocation, index) => askOne(invocation, { tools, metrics, index })),
     );
+    call.context.request?.askedOthers(tools.clock.monotonic() - startMs);
     const refusal = outcomes.find((outcome) => outcome !== undefined);
     if (refusal !== undefined) throw refusal;
   };
