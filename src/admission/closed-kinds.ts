@@ -19,5 +19,5 @@ export function closedKinds(closed: ReadonlySet<string>): AdmissionPlugin {
       details: {},
     });
   };
-  return { name: 'CustomKindTermination', mutate: check, validate: check };
+  return { name: 'CustomKindTermination', isInternal: true, mutate: check, validate: check };
 }

@@ -39,6 +39,7 @@ export function escalationCheck(options: {
   const group = dialect.group('rbac.authorization');
   return {
     name: 'RBACEscalation',
+    isInternal: true,
     mutate(call) {
       const { def, subresource } = call.target;
       if (def.group !== group || subresource !== '' || call.operation === 'DELETE')

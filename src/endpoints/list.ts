@@ -1,10 +1,11 @@
 import { type BodyPiece, wholeBytes } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import { encodeJson } from '../codec/json.ts';
+import { StatusError } from '../meta/status.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { jsonIn, servesStoredForm } from '../registry/object-codec.ts';
 import type { ListOptions } from '../request/options.ts';
-import type { ListResult } from '../watchcache/contract.ts';
+import type { ListRequest, ListResult } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
 import { sendBody } from './compression.ts';
@@ -21,7 +22,7 @@ const footer = Buffer.from(']}\n');
 export async function listEndpoint(asked: ApiCall, options: ListOptions): Promise<void> {
   const call = shownCall(asked);
   const { filter, name } = checkedSelection(call, options);
-  const result = await listShown(asked, {
+  const result = await measuredList(asked, {
     namespace: call.target.namespace,
     ...(name === undefined ? {} : { name }),
     resourceVersion: options.resourceVersion,
@@ -43,6 +44,28 @@ export async function listEndpoint(asked: ApiCall, options: ListOptions): Promis
   const plain = encoding.form === 'json' && !pretty;
   const body = plain ? listed() : await encodeBytes(call.output, wholeBytes(listed()));
   sendBody(call, { status: 200, headers, body });
+}
+
+/** The list, counted; of one without a version, whether the cache came to be new enough. */
+async function measuredList(asked: ApiCall, request: ListRequest): Promise<ListResult> {
+  const { context, target } = asked;
+  const { metrics } = context;
+  const { resourceVersion, continueToken } = request;
+  const wantsNewest = resourceVersion === undefined && continueToken === undefined;
+  try {
+    const listing = listShown(asked, request);
+    const result = listing instanceof Promise ? await listing : listing;
+    metrics.listed(target.def, result);
+    if (wantsNewest) metrics.readNewest(target.def, true);
+    return result;
+  } catch (error) {
+    if (wantsNewest && isTooEarly(error)) metrics.readNewest(target.def, false);
+    throw error;
+  }
+}
+
+function isTooEarly(error: unknown): boolean {
+  return error instanceof StatusError && error.code === 504;
 }
 
 function listMetadata(result: ListResult): JsonObject {

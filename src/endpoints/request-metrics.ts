@@ -2,6 +2,7 @@ import type { Exchange } from '../base/exchange.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import type { CatalogueSnapshot, VersionDef } from '../catalogue/resource-def.ts';
 import type { RequestInfo } from '../request/request-info.ts';
+import { type CollectionMetrics, createCollectionMetrics } from './collection-metrics.ts';
 import { createGateMetrics, type Passage } from './gate-metrics.ts';
 import { dryRunOf, kindKey, namedParts, placeOf, reportedVerb, scopeOf } from './request-labels.ts';
 import {
@@ -21,7 +22,7 @@ export interface DeprecatedUse {
 }
 
 /** Counts requests under upstream's names (OPS-1). */
-export interface RequestMetrics extends DeadlineMetrics {
+export interface RequestMetrics extends DeadlineMetrics, CollectionMetrics {
   /** The request is answered; one whose answer is a stream says so by `longRunning`. */
   finished(request: {
     exchange: Exchange;
@@ -112,6 +113,7 @@ export function createRequestMetrics(options: {
       };
     },
     passed: createGateMetrics(options),
+    ...createCollectionMetrics(options.registry),
     ...deadlineMetrics(options),
     deprecated({ info, version }) {
       const { group, resource, subresource } = info;

@@ -39,8 +39,11 @@ interface Framing {
   object(type: string, object: JsonObject): Buffer;
 }
 
-/** The encoding of this request's watch; encoders of one key are interchangeable (WATCH-1, WATCH-9). */
-export function watchEncoding(asked: ApiCall): WatchEncoding {
+/**
+ * The encoding of this request's watch; encoders of one key are interchangeable (WATCH-1, WATCH-9).
+ * `onInitialEnd` is called when the end of the initial events is told.
+ */
+export function watchEncoding(asked: ApiCall, onInitialEnd: () => void): WatchEncoding {
   const call = shownCall(asked);
   const { def, version } = call.target;
   const { encoding } = call.output;
@@ -51,7 +54,9 @@ export function watchEncoding(asked: ApiCall): WatchEncoding {
   const encoder: EventEncoder = {
     key: `${encoding.form};${apiVersion};${transform?.key ?? ''}`,
     frame: checkedFrame(asked, framing),
+    sent: asked.context.metrics.eventsOf(asked.target.def, version),
     bookmark(revision, { initialEventsEnd }) {
+      if (initialEventsEnd) onInitialEnd();
       const metadata = {
         resourceVersion: String(revision),
         ...(initialEventsEnd ? { annotations: endOfInitial(call, transform) } : {}),

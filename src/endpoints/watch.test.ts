@@ -32,6 +32,7 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
         return { close: () => shutdowns.delete(callback) };
       },
       metrics: {
+        eventsOf: () => () => {},
         longRunning: () => {
           held.counted += 1;
           return () => {

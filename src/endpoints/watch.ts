@@ -16,7 +16,11 @@ import { watchEncoding } from './watch-encoding.ts';
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, exchange, target } = call;
   const { filter, name, isNameOnly } = checkedSelection(call, options);
-  const encoding = watchEncoding(call);
+  const { metrics, clock } = context;
+  const beganMs = options.sendInitialEvents === true ? clock.monotonic() : 0;
+  const encoding = watchEncoding(call, () =>
+    metrics.watchListed(call.info, clock.monotonic() - beganMs),
+  );
   const sink = createSink({
     open: () =>
       exchange.stream({ status: 200, headers: answerHeaders(call, encoding.contentType) }),
@@ -58,7 +62,7 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   }
   if (exchange.aborted || sink.ended) handle.close();
   else sink.start();
-  const counted = context.metrics.longRunning(exchange, call.info, call.deadline);
+  const counted = metrics.longRunning(exchange, call.info, call.deadline);
   const recorded = call.audit?.streaming(exchange.answeredStatus ?? 200);
   over = () => {
     counted();

@@ -1,4 +1,5 @@
 import { type AdmissionPlugin, admissionChain } from '../admission/chain.ts';
+import { createChainMeter } from '../admission/chain-metrics.ts';
 import { closedKinds } from '../admission/closed-kinds.ts';
 import { createObjectReader } from '../admission/objects.ts';
 import { admissionPlugins } from '../admission/plugin-list.ts';
@@ -70,13 +71,15 @@ export function createAdmission(options: {
     ledger: options.ledger,
     registry: options.registry,
   };
-  return admissionChain([
+  const plugins = [
     ruleEngineLoader,
     paramAccess(tools),
     ...admissionPlugins(admission, tools),
     closedKinds(options.closed),
     escalationCheck({ dialect, port: authorization }),
-  ]);
+  ];
+  const meter = createChainMeter(options.metrics, () => config.clock.monotonic());
+  return admissionChain(plugins, meter);
 }
 
 /** Who may lead policies to parameters; no flag turns it off. */
@@ -85,6 +88,7 @@ function paramAccess(tools: AdmissionTools): AdmissionPlugin {
   const leading = /^(?:validating|mutating)admissionpolic(?:ies|ybindings)$/;
   return {
     name: 'ParamAccess',
+    isInternal: true,
     concerns: (def) => def.group === group && leading.test(def.resource),
     async validate(call) {
       const { checkParamAccess } = await import('../admission/param-access.ts');

@@ -258,6 +258,8 @@ function createRegistry(options: {
       groupResource: groupResourceOf(def),
       tokenVersion: `${dialect.group('meta')}/v1`,
       historyMs: config.compactionIntervalMs === 0 ? 300_000 : config.compactionIntervalMs,
+      // A view's objects are those of the cache that it is a view of.
+      meter: def.custom?.viewOf === undefined ? options.metrics.cacheMeter(def) : undefined,
     });
   });
   const registry: Registry = {

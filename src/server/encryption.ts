@@ -7,8 +7,8 @@ import { type EncryptedStore, encryptedStore } from '../storage/encryption/encry
 import { type ChooseTransformer, chooseTransformers } from '../storage/encryption/rules.ts';
 import type { Observed } from '../storage/encryption/transformer.ts';
 import type { ServerConfig } from './config.ts';
-import { keyTypes } from './metrics.ts';
 import { followFile, readConfigurationFile } from './reloaded-file.ts';
+import { keyTypes } from './store-metrics.ts';
 
 /** A store whose values are encrypted, and the file that says how. */
 export interface OpenEncryption {

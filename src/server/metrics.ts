@@ -7,10 +7,12 @@ import { createRequestMetrics, type RequestMetrics } from '../endpoints/request-
 import type { FlowControl } from '../flowcontrol/contract.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import type { Store } from '../storage/contract.ts';
-import { meteredStore, type StoreObserver } from '../storage/metered-store.ts';
+import { meteredStore } from '../storage/metered-store.ts';
+import { type CacheMeter, createCacheMeters } from '../watchcache/cache-meter.ts';
 import type { ServerConfig } from './config.ts';
 import { defaultGates } from './feature-gates.ts';
 import { addProcessMetrics } from './process-metrics.ts';
+import { sizeLook, storeObservers, typeOf } from './store-metrics.ts';
 import { apiRelease } from './version.ts';
 
 /** The numbers of a server and what `/metrics` answers (OPS-1). */
@@ -27,7 +29,9 @@ export interface Metrics {
     readonly catalogue: { snapshot(): CatalogueSnapshot };
     readonly registry: { readonly caches: CachePool };
   }): void;
-  /** Shows the size of a store that is elsewhere. */
+  /** Counts what the watch cache of a kind does. */
+  cacheMeter(def: ResourceDef): CacheMeter;
+  /** Shows the size of the store. */
   measureSize(store: Pick<Store, 'sizeBytes'>): void;
   /** Undefined when `path` is not that of the metrics. */
   answer(path: string): Promise<PlainAnswer> | undefined;
@@ -50,9 +54,12 @@ export function createMetrics(options: {
   const looks: Look[] = [addProcessMetrics(registry, clock)];
   addFeatures(registry, config.featureGates ?? defaultGates);
   const now = () => clock.monotonic();
+  const cacheMeters = createCacheMeters(registry);
+  looks.push(cacheMeters.look);
   return {
     registry,
-    measured: (store) => meteredStore(store, { now, observe: storeObserver(registry, kinds) }),
+    measured: (store) => meteredStore(store, { now, ...storeObservers(registry, kinds) }),
+    cacheMeter: (def) => cacheMeters.of(typeOf(def)),
     requests: (snapshot) => {
       const knownUsers = namedUsers(config);
       return createRequestMetrics({ registry, snapshot, now, knownUsers });
@@ -68,8 +75,10 @@ export function createMetrics(options: {
     },
     measureSize(measured) {
       const { store } = config;
-      if (store.type !== 'etcd' || store.sizeMetricMs <= 0) return;
-      looks.push(atMostEvery(store.sizeMetricMs, clock, sizeLook(registry, measured)));
+      if (store.type !== 'etcd') looks.push(sizeLook(registry, measured));
+      else if (store.sizeMetricMs > 0) {
+        looks.push(atMostEvery(store.sizeMetricMs, clock, sizeLook(registry, measured)));
+      }
     },
     answer: (path) => (path === '/metrics' ? answerOf(registry, looks) : undefined),
   };
@@ -168,86 +177,5 @@ function atMostEvery(periodMs: number, clock: Pick<Clock, 'monotonic'>, look: Lo
     if (lastMs !== undefined && nowMs - lastMs < periodMs) return undefined;
     lastMs = nowMs;
     return look();
-  };
-}
-
-function sizeLook(registry: MetricRegistry, store: Pick<Store, 'sizeBytes'>): Look {
-  const family = registry.gauge({
-    name: 'apiserver_storage_size_bytes',
-    help: 'Size of the storage database file physically allocated in bytes.',
-    stability: 'STABLE',
-    labels: ['storage_cluster_id'],
-  });
-  return async () => {
-    try {
-      family.of('etcd-0').set(await store.sizeBytes());
-    } catch {
-      // A store that does not answer has no size to show; its health check says so.
-      family.clear();
-    }
-  };
-}
-
-/** `pods`, `deployments.apps`. */
-function typeOf({ group, resource }: Pick<ResourceDef, 'group' | 'resource'>): string {
-  return group === '' ? resource : `${resource}.${group}`;
-}
-
-const latencyBuckets = [
-  0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
-  60,
-];
-
-/** Measures the store under the names by which upstream measures etcd. */
-function storeObserver(registry: MetricRegistry, kinds: readonly ResourceDef[]): StoreObserver {
-  const labels = ['operation', 'type'];
-  const stability = 'ALPHA';
-  const requests = registry.counter({
-    name: 'etcd_requests_total',
-    help: 'Store request counts for each operation and object type.',
-    stability,
-    labels,
-  });
-  const errors = registry.counter({
-    name: 'etcd_request_errors_total',
-    help: 'Store failed request counts for each operation and object type.',
-    stability,
-    labels,
-  });
-  const durations = registry.histogram({
-    name: 'etcd_request_duration_seconds',
-    help: 'Store request latency in seconds for each operation and object type.',
-    stability,
-    labels,
-    buckets: latencyBuckets,
-  });
-  const typeOfKey = keyTypes(kinds);
-  return ({ operation, key, durationMs, failed }) => {
-    const type = typeOfKey(key);
-    requests.of(operation, type).add(1);
-    durations.of(operation, type).observe(durationMs / 1000);
-    if (failed) errors.of(operation, type).add(1);
-  };
-}
-
-/**
- * Which kind a key of the store belongs to: `/registry/pods/default/a` to `pods`,
- * `/registry/example.com/foos/a` to `foos.example.com`.
- */
-export function keyTypes(kinds: readonly ResourceDef[]): (key: string) => string {
-  const builtin = new Map<string, string>();
-  for (const def of kinds) {
-    const { prefix } = def.storage;
-    if (!builtin.has(prefix)) builtin.set(prefix, typeOf(def));
-  }
-  return (key) => {
-    const first = key.indexOf('/', '/registry/'.length);
-    const short = builtin.get(key.slice(0, first + 1));
-    if (short !== undefined) return short;
-    const second = key.indexOf('/', first + 1);
-    const long = builtin.get(key.slice(0, second + 1));
-    if (long !== undefined) return long;
-    const [, , group = '', resource = ''] = key.split('/', 4);
-    return typeOf({ group, resource });
   };
 }

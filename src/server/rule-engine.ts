@@ -45,6 +45,7 @@ const kindsWithRules = new Set([
  */
 export const ruleEngineLoader: AdmissionPlugin = {
   name: 'RuleEngineLoader',
+  isInternal: true,
   mutate: ({ target: { def }, operation }) => {
     if (loaded !== undefined || operation === 'DELETE') return undefined;
     if (def.custom === undefined && !kindsWithRules.has(def.kind)) return undefined;

@@ -18,7 +18,12 @@ test('each operation is told of, with its key and its time', async () => {
     time += 1;
     return time;
   };
-  const store = meteredStore(createMemoryStore(), { now, observe: (one) => seen.push(one) });
+  const lists: [string, number][] = [];
+  const store = meteredStore(createMemoryStore(), {
+    now,
+    observe: (one) => seen.push(one),
+    listed: (prefix, records) => lists.push([prefix, records]),
+  });
   const written = await store.put({ key: '/a/x', value: Buffer.from('1'), expect: 0 });
   const revision = written.ok ? written.revision : 0;
   await store.put({ key: '/a/x', value: Buffer.from('2'), expect: revision });
@@ -33,6 +38,7 @@ test('each operation is told of, with its key and its time', async () => {
     ['list', '/a/', false],
     ['list', '/a/', true],
   ]);
+  expect(lists).toEqual([['/a/', 1]]);
   expect(seen.every(({ durationMs }) => durationMs > 0)).toBe(true);
   await store.close();
 });

@@ -13,10 +13,21 @@ export type StoreObserver = (operation: {
   readonly failed: boolean;
 }) => void;
 
+/** Hears how many records a list has given. */
+export type ListObserver = (prefix: string, records: number) => void;
+
 /** A store that tells `observe` of its operations and is otherwise the same. */
 export function meteredStore(
   store: Store,
-  { now, observe }: { readonly now: () => number; readonly observe: StoreObserver },
+  {
+    now,
+    observe,
+    listed = () => {},
+  }: {
+    readonly now: () => number;
+    readonly observe: StoreObserver;
+    readonly listed?: ListObserver;
+  },
 ): Store {
   const measured = <Result extends MaybePromise<unknown>>(
     at: { readonly operation: StoreOperation; readonly key: string },
@@ -45,8 +56,12 @@ export function meteredStore(
     currentRevision: (prefix) => store.currentRevision(prefix),
     compactRevision: () => store.compactRevision(),
     get: (key, at) => measured({ operation: 'get', key }, () => store.get(key, at)),
-    range: (request) =>
-      measured({ operation: 'list', key: request.prefix }, () => store.range(request)),
+    async range(request) {
+      const { prefix } = request;
+      const page = await measured({ operation: 'list', key: prefix }, () => store.range(request));
+      listed(prefix, page.records.length);
+      return page;
+    },
     put: (request) => {
       const operation = request.expect === 0 ? 'create' : 'update';
       return measured({ operation, key: request.key }, () => store.put(request));

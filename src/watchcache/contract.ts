@@ -71,6 +71,8 @@ export interface ListResult {
   readonly continueToken: string | undefined;
   readonly remainingItemCount: number | undefined;
   readonly count: number;
+  /** How many entries were looked at; absent: those that are shown. */
+  readonly examined?: number;
   entries(): Iterable<Entry>;
   /**
    * The items' JSON in pieces of some 16 KiB that together read `{…},{…},{…}`, not copied before
@@ -89,6 +91,8 @@ export interface EventEncoder {
   readonly key: string;
   frame(type: WatchEventType, entry: Entry): Buffer;
   bookmark(revision: Revision, options: { readonly initialEventsEnd: boolean }): Buffer;
+  /** A frame of so many bytes goes to so many watchers. */
+  sent?(bytes: number, watchers: number): void;
 }
 
 /** Where a watcher's frames go. The cache calls it; `endpoints/` implements it over a socket. */

@@ -3,6 +3,7 @@ import type { Logger } from '../base/log.ts';
 import { internalError, StatusError } from '../meta/status.ts';
 import type { Revision } from '../storage/contract.ts';
 import { Audience, type Circle } from './audience.ts';
+import type { CacheMeter } from './cache-meter.ts';
 import type { WatchEnd, WatchSpec } from './contract.ts';
 import {
   chunkBytes,
@@ -23,6 +24,7 @@ export interface DispatcherOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly namespaced: boolean;
+  readonly meter?: CacheMeter | undefined;
   /** Everything up to and including this revision is in the window. */
   readonly progress: () => Revision;
   /** Runs a task soon, after what is at hand: changes that come together are sent together. */
@@ -89,6 +91,7 @@ export class Dispatcher {
   /** Ends a watch and tells its sink why. */
   end(watcher: Watcher, reason: WatchEnd): void {
     if (!this.close(watcher)) return;
+    if (reason.type === 'slow') this.#options.meter?.cutOff();
     try {
       watcher.spec.sink.end(reason);
     } catch (error) {
@@ -132,6 +135,7 @@ export class Dispatcher {
     this.#flushing = true;
     const changes = this.#pending;
     this.#pending = [];
+    this.#options.meter?.dispatched(changes.length);
     try {
       for (const circle of this.#audience.gather(changes)) this.#deliver(circle);
     } finally {
@@ -184,6 +188,7 @@ export class Dispatcher {
   ): void {
     if (frames.length === 0) return;
     const shared = frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames);
+    countSent(members, frames);
     for (const watcher of members) {
       if (!this.#write(watcher, shared)) this.#block(watcher, position);
     }
@@ -254,8 +259,10 @@ export class Dispatcher {
   #advance(watcher: Watcher): boolean {
     const { window } = this.#options;
     const { state } = watcher;
-    if (state.type === 'initial') sendInitial(watcher, state);
-    else if (state.type === 'catchingUp') {
+    if (state.type === 'initial') {
+      const sent = sendInitial(watcher, state);
+      if (sent > 0) this.#options.meter?.sentInitial(sent);
+    } else if (state.type === 'catchingUp') {
       if (state.position < window.start) {
         this.end(watcher, { type: 'slow' });
         return false;
@@ -345,4 +352,11 @@ export class Dispatcher {
     const status = known ? error : internalError('the watch could not be continued', error);
     this.end(watcher, { type: 'error', error: status });
   }
+}
+
+/** All members are of one encoding, so that one of them counts for all. */
+function countSent(members: ReadonlySet<Watcher>, frames: readonly Buffer[]): void {
+  const [first] = members;
+  if (first?.spec.encoder.sent === undefined) return;
+  for (const { length } of frames) first.spec.encoder.sent(length, members.size);
 }

@@ -12,6 +12,7 @@ import {
   type StoreEvent,
   type StoreWatch,
 } from '../storage/contract.ts';
+import type { CacheMeter } from './cache-meter.ts';
 import type { EntryChange } from './contract.ts';
 import { Freshness } from './freshness.ts';
 import {
@@ -26,6 +27,7 @@ import { ChangeWindow, type Snapshot, type WindowChange, type WindowLimits } fro
 export interface FollowerOptions extends LoaderOptions {
   readonly clock: Clock;
   readonly limits: WindowLimits;
+  readonly meter?: CacheMeter | undefined;
   /** Pause before the store is asked again after it failed. */
   readonly retryMs: number;
   /** A new window stands: after the first load, and after history was lost in between. */
@@ -211,6 +213,7 @@ export class Follower {
   #apply(events: readonly StoreEvent[]): void {
     const window = this.#window;
     if (window === undefined || this.#closed) return;
+    this.#options.meter?.received(events.length);
     const at = this.#options.clock.monotonic();
     for (const event of events) {
       if (event.revision <= this.#applied) continue;
@@ -253,9 +256,12 @@ function withKept(
 }
 
 /** The same options, with what cannot be read put into a map. */
-function noting(options: LoaderOptions, into: Map<string, UnreadableRecord>): LoaderOptions {
-  const { store, prefix, logger, indexOf } = options;
-  const onUnreadable = (found: UnreadableRecord) => void into.set(found.key, found);
+function noting(options: FollowerOptions, into: Map<string, UnreadableRecord>): LoaderOptions {
+  const { store, prefix, logger, indexOf, meter } = options;
+  const onUnreadable = (found: UnreadableRecord) => {
+    meter?.unreadable();
+    into.set(found.key, found);
+  };
   return { store, prefix, logger, indexOf, onUnreadable };
 }
 

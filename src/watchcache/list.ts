@@ -111,6 +111,7 @@ function filteredResult(
     continueToken: more ? tokenBehind(source, { request, position: position - 1 }) : undefined,
     remainingItemCount: undefined,
     count: found.length,
+    examined: position - range.from,
     entries: () => found,
     jsonPieces: () => runsOf({ entries: found, from: 0, to: found.length, endsWithComma: false }),
   };

@@ -12,6 +12,7 @@ import {
 import type { ApiObject, GroupResource } from '../meta/types.ts';
 import { encodeContinue, inconsistentRevision } from '../storage/continue-token.ts';
 import { type Revision, type Store, StoreError } from '../storage/contract.ts';
+import type { CacheMeter } from './cache-meter.ts';
 import type {
   Entry,
   EntryChange,
@@ -63,6 +64,7 @@ export interface ResourceCacheOptions {
   /** Runs a task after the events at hand; `setImmediate`. */
   readonly defer?: (task: () => void) => void;
   readonly random?: () => number;
+  readonly meter?: CacheMeter | undefined;
   /** Called when values cannot be had in the form they are wanted in: the cache has ended itself. */
   readonly onGivenUp?: () => void;
 }
@@ -122,6 +124,10 @@ class StoreBackedCache implements ResourceCache {
         return (await loadSnapshot(options, { at: revision, known })).snapshot;
       },
     });
+    if (options.meter !== undefined) {
+      options.meter.revision = () =>
+        this.#dispatcher === undefined ? undefined : this.#follower.progress();
+    }
     this.#follower.start();
   }
 
@@ -185,6 +191,7 @@ class StoreBackedCache implements ResourceCache {
     this.#follower.close();
     this.#dispatcher?.endAll(reason);
     this.#listeners.clear();
+    this.#options.meter?.closed();
   }
 
   /** Who waits is told why, and whoever comes next is not to come here. */
@@ -240,13 +247,15 @@ class StoreBackedCache implements ResourceCache {
   }
 
   #loaded(window: ChangeWindow): void {
-    const { clock, logger, namespaced, bookmarkMs, watchLagChangesMax, watchLagBytesMax } =
-      this.#options;
+    const { clock, logger, namespaced, meter } = this.#options;
+    const { bookmarkMs, watchLagChangesMax, watchLagBytesMax } = this.#options;
+    meter?.loaded();
     this.#dispatcher = new Dispatcher({
       window,
       clock,
       logger,
       namespaced,
+      meter,
       progress: () => this.#follower.progress(),
       defer: this.#options.defer ?? ((task) => void setImmediate(task)),
       bookmarkMs: bookmarkMs ?? 60_000,
@@ -293,10 +302,22 @@ class StoreBackedCache implements ResourceCache {
 
   #await(revision: Revision, asked: string): MaybePromise<void> {
     const reached = this.#follower.freshness.waitFor(revision, { timeoutMs: freshTimeoutMs });
+    this.#measureWait(reached);
     return chain(reached, (ok) => {
       if (ok) return;
       throw tooLargeResourceVersion(asked, this.#follower.progress(), retryAfterSeconds);
     });
+  }
+
+  #measureWait(reached: MaybePromise<boolean>): void {
+    const { meter, clock } = this.#options;
+    if (meter === undefined) return;
+    if (!(reached instanceof Promise)) {
+      meter.waited(0);
+      return;
+    }
+    const startMs = clock.monotonic();
+    void reached.then(() => meter.waited((clock.monotonic() - startMs) / 1000));
   }
 
   #snapshotAt(revision: Revision, plan: ListPlan): MaybePromise<Snapshot> {

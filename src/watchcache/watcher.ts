@@ -91,8 +91,8 @@ export function inScope(change: WindowChange, spec: WatchSpec): boolean {
   return spec.name === undefined || index.name === spec.name;
 }
 
-/** Writes the next chunk of initial events and moves the watcher on. */
-export function sendInitial(watcher: Watcher, state: Initial): void {
+/** Writes the next chunk of initial events and moves the watcher on; gives how many it wrote. */
+export function sendInitial(watcher: Watcher, state: Initial): number {
   const { spec } = watcher;
   const range = scopeRange(state.snapshot, { scope: spec, namespaced: watcher.namespaced });
   const from = range.from + state.sent;
@@ -108,6 +108,7 @@ export function sendInitial(watcher: Watcher, state: Initial): void {
     }
     if (bytes >= chunkBytes || examined >= chunkEntriesMax) break;
   }
+  const sent = frames.length;
   const done = from + examined >= range.to;
   if (done && watcher.initialEnd !== undefined) {
     frames.push(spec.encoder.bookmark(watcher.initialEnd, { initialEventsEnd: true }));
@@ -115,6 +116,7 @@ export function sendInitial(watcher: Watcher, state: Initial): void {
   const full = !writeFrames(watcher, frames);
   if (done) moveWatcher(watcher, { type: 'initialDone', full });
   else moveWatcher(watcher, { type: 'sentInitial', sent: state.sent + examined, full });
+  return sent;
 }
 
 /** Writes the next chunk of changes that the watcher has not seen and moves it on. */
@@ -141,6 +143,8 @@ export function sendChanges(watcher: Watcher, state: CatchingUp, window: ChangeW
 export function writeFrames(watcher: Watcher, frames: readonly Buffer[]): boolean {
   const [first] = frames;
   if (first === undefined) return true;
+  const { encoder } = watcher.spec;
+  if (encoder.sent !== undefined) for (const { length } of frames) encoder.sent(length, 1);
   return watcher.spec.sink.write(frames.length === 1 ? first : Buffer.concat(frames));
 }
 
