@@ -31,7 +31,7 @@ import type { ClientCertificate, Transport } from './transport.ts';
 import { createTransports, type Transports } from './transports.ts';
 
 export interface AggregationOptions
-  extends Pick<AvailabilityOptions, 'facts' | 'writeStatus' | 'lost'> {
+  extends Pick<AvailabilityOptions, 'facts' | 'writeStatus' | 'lost' | 'queues'> {
   readonly dialect: Dialect;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -64,7 +64,7 @@ export class Aggregation implements AggregationPort {
 
   constructor(options: AggregationOptions) {
     this.#options = options;
-    const { dialect, clock, logger, find } = options;
+    const { dialect, clock, logger, queues, find } = options;
     this.#transports = createTransports(options);
     const ask: AskServer = async (api, query) => {
       const place = await find(api.remote.service);
@@ -72,7 +72,7 @@ export class Aggregation implements AggregationPort {
       if (transport.fault !== undefined) throw new Error(transport.fault);
       return this.#fetch(transport, { ...query, place });
     };
-    this.#discovery = new DiscoveryFollower({ dialect, clock, logger, ask });
+    this.#discovery = new DiscoveryFollower({ dialect, clock, logger, queues, ask });
     this.#openApi = new MergedOpenApi({ clock, logger, ask });
     this.#availability = new Availability({
       ...options,

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
+import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import { createWorkQueue, type WorkQueue } from '../controllers/work-queue.ts';
 import { availableCondition, localVerdict } from '../kinds/apiregistration/api-service.ts';
 import { formatTime } from '../meta/times.ts';
@@ -39,6 +40,7 @@ export type LookAtServer = (
 export interface AvailabilityOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
   readonly facts: ServiceFacts;
   readonly find: FindPlace;
   readonly look: LookAtServer;
@@ -80,7 +82,14 @@ export class Availability {
     this.#options = options;
     const { clock, logger } = options;
     const run = (name: string) => this.#settle(name);
-    this.#queue = createWorkQueue({ name: 'availability', clock, logger, workers: 5, run });
+    this.#queue = createWorkQueue({
+      queues: options.queues,
+      name: 'RemoteAvailabilityController',
+      clock,
+      logger,
+      workers: 5,
+      run,
+    });
   }
 
   /** Something has changed that the condition may depend on. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
+import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import { createWorkQueue, type WorkQueue } from '../controllers/work-queue.ts';
 import type { Dialect } from '../dialect.ts';
 import type { UserInfo } from '../meta/types.ts';
@@ -44,6 +45,7 @@ export class DiscoveryFollower {
     readonly dialect: Dialect;
     readonly clock: Clock;
     readonly logger: Logger;
+    readonly queues?: QueueMeters | undefined;
     readonly ask: AskServer;
   };
   readonly #queue: WorkQueue;
@@ -57,12 +59,20 @@ export class DiscoveryFollower {
     readonly dialect: Dialect;
     readonly clock: Clock;
     readonly logger: Logger;
+    readonly queues?: QueueMeters | undefined;
     readonly ask: AskServer;
   }) {
     this.#options = options;
     const { clock, logger } = options;
     const run = (name: string) => this.#look(name);
-    this.#queue = createWorkQueue({ name: 'discovery-manager', clock, logger, workers: 2, run });
+    this.#queue = createWorkQueue({
+      queues: options.queues,
+      name: 'discovery-manager',
+      clock,
+      logger,
+      workers: 2,
+      run,
+    });
   }
 
   /** Counts changes of what is known. */

@@ -17,8 +17,9 @@ import {
   type ResponseStatus,
   reaches,
 } from './event.ts';
+import type { AuditMetrics } from './metrics.ts';
 import type { AuditDecision } from './policy.ts';
-import type { AuditMetrics, AuditSink } from './sink.ts';
+import type { AuditSink } from './sink.ts';
 
 /** What all trails share. */
 export interface TrailHost {

@@ -12,6 +12,8 @@ interface Verified {
   /** Outside this span (ms since the epoch) the chain must be verified again. */
   readonly fromMs: number;
   readonly toMs: number;
+  /** When the client's own certificate ends; undefined where it has shown none. */
+  readonly endMs?: number;
 }
 
 /**
@@ -23,6 +25,8 @@ export function createClientCertificateAuthenticator(options: {
   readonly bundlePem: string;
   readonly clock: Clock;
   readonly dialect: Dialect;
+  /** Hears how many seconds are left of the certificate of a request. */
+  readonly onLifetime?: (seconds: number) => void;
 }): Authenticator {
   const roots = parsePemBundle(options.bundlePem);
   if (roots.length === 0) throw new Error('no certificate in the client CA bundle');
@@ -39,6 +43,7 @@ export function createClientCertificateAuthenticator(options: {
         verified = verify(connection, { roots, nowMs, dialect });
         connection.memo.set(memoKey, verified);
       }
+      if (verified.endMs !== undefined) options.onLifetime?.((verified.endMs - nowMs) / 1000);
       if (verified.error !== undefined) throw verified.error;
       if (verified.user !== undefined && isOfAnotherSite(exchange)) return undefined;
       return verified.user;
@@ -64,20 +69,34 @@ function verify(
   const ever = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
   const encoded = connection.peerCertificates();
   if (encoded.length === 0) return { user: undefined, error: undefined, ...ever };
+  let endMs: number | undefined;
   try {
     const [leaf, ...intermediates] = encoded.slice(0, maxChainLength).map(parseCertificate);
+    endMs = leaf?.notAfterMs;
     const span = verifyChain({
       leaf: leaf!,
       intermediates,
       roots: options.roots,
       nowMs: options.nowMs,
     });
-    return { user: userOf(leaf!, options.dialect), error: undefined, ...span };
+    const { fromMs, toMs } = span;
+    return {
+      user: userOf(leaf!, options.dialect),
+      error: undefined,
+      fromMs,
+      toMs,
+      ...ending(endMs),
+    };
   } catch (error) {
     const failure = error instanceof Error ? error : new Error(String(error));
     // A certificate that is not valid yet may become so while the connection stays open.
-    return { user: undefined, error: failure, fromMs: options.nowMs, toMs: options.nowMs };
+    const { nowMs } = options;
+    return { user: undefined, error: failure, fromMs: nowMs, toMs: nowMs, ...ending(endMs) };
   }
+}
+
+function ending(endMs: number | undefined): { readonly endMs?: number } {
+  return endMs === undefined ? {} : { endMs };
 }
 
 const maxChainLength = 10;

@@ -54,6 +54,15 @@ describe('the text', () => {
     ]);
   });
 
+  test('writes bounds as queries name them', () => {
+    const registry = create();
+    const buckets = [1e-8, 0.00005, 0.0001, 1, 131_072, 999_999, 1e6, 3_050_000, 15_552_000];
+    registry.histogram({ ...plain, name: 'd', buckets }).of();
+    const bounds = [...registry.render().matchAll(/le="([^"]+)"/g)].map(([, bound]) => bound);
+    const large = ['131072', '999999', '1e+06', '3.05e+06', '1.5552e+07', '+Inf'];
+    expect(bounds).toEqual(['1e-08', '5e-05', '0.0001', '1', ...large]);
+  });
+
   test('has quantiles of what was observed of late, and the sum and count of all', () => {
     const registry = create();
     let nowMs = 1000;

@@ -175,6 +175,14 @@ function formatNumber(value: number): string {
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);
 }
 
+/** As upstream writes it, since queries name bounds by their text: `0.5`, `1e-08`, `3.05e+06`. */
+function formatBound(value: number): string {
+  const [digits, exponent = ''] = value.toExponential().split('e');
+  const power = Number(exponent);
+  if (!Number.isFinite(value) || (power >= -4 && power < 6)) return formatNumber(value);
+  return `${digits}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`;
+}
+
 function createValue(): Counter & Gauge & Rendered {
   let value = 0;
   return {
@@ -204,7 +212,7 @@ function createHistogram(buckets: readonly number[]): Histogram & Rendered {
       const samples: [string, string, number][] = [];
       counts.forEach((count, index) => {
         total += count;
-        const bound = formatNumber(buckets[index] ?? Number.POSITIVE_INFINITY);
+        const bound = formatBound(buckets[index] ?? Number.POSITIVE_INFINITY);
         samples.push(['_bucket', `le="${bound}"`, total]);
       });
       return [...samples, ['_sum', '', sum], ['_count', '', total]];

@@ -9,6 +9,7 @@ import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import { customPriority, prioritiesOf } from './api-service-priorities.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -20,6 +21,7 @@ export interface ApiServicesOptions {
   readonly dialect: Dialect;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }
 
 /**
@@ -31,6 +33,7 @@ export function startApiServices(options: ApiServicesOptions): { close(): Promis
   const { apiServices, catalogue, caches, clock, logger } = options;
   const registrar = new Registrar(options);
   const queue = createWorkQueue({
+    queues: options.queues,
     name: 'autoregister',
     clock,
     logger,

@@ -7,6 +7,7 @@ import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 /** The ConfigMap that tells other servers of the API whom this one trusts to say who asks. */
@@ -46,6 +47,7 @@ export function startAuthenticationTrust(options: {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }): { readonly settled: Promise<void>; close(): Promise<void> } {
   const { configMaps, namespace, caches, inside, clock, logger } = options;
   const place = { def: configMaps, namespace, name: trustName };
@@ -69,6 +71,7 @@ export function startAuthenticationTrust(options: {
     first = resolve;
   });
   const queue = createWorkQueue({
+    queues: options.queues,
     name: 'cluster_authentication_trust_controller',
     clock,
     logger,

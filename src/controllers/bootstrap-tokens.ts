@@ -16,6 +16,7 @@ import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { EntryChange, EntryIndex } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -27,6 +28,7 @@ export interface BootstrapTools {
   readonly dialect: Dialect;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }
 
 /** A timer goes no further than this; what is due later is looked at again on the way. */
@@ -45,7 +47,14 @@ export function startTokenCleaner(options: BootstrapTools): { close(): Promise<v
     const { uid } = entry.index;
     await inside.remove({ def: secrets, namespace, name }, { preconditions: { uid } });
   };
-  const queue = createWorkQueue({ name: 'token-cleaner', clock, logger, run, workers: 1 });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'token_cleaner',
+    clock,
+    logger,
+    run,
+    workers: 1,
+  });
   return followSecrets(options, { queue, keyOf: (name) => name });
 }
 
@@ -79,7 +88,14 @@ export function startBootstrapSigner(
     const next = Math.min(...tokens.map(({ expiresMs }) => expiresMs ?? Number.POSITIVE_INFINITY));
     if (Number.isFinite(next)) queue.addAfter('all', Math.min(next - nowMs, lookAgainMs));
   };
-  const queue = createWorkQueue({ name: 'bootstrap-signer', clock, logger, run, workers: 1 });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'bootstrap_signer_queue',
+    clock,
+    logger,
+    run,
+    workers: 1,
+  });
   const subscription = caches.of(configMaps).subscribe(({ current }) => {
     const index = current?.index;
     if (index?.name === clusterInfoName && index.namespace === namespace) queue.add('all');

@@ -7,6 +7,7 @@ import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -21,6 +22,7 @@ export function startClusterRoleAggregation(options: {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }): { close(): Promise<void> } {
   const { clusterRoles, caches, inside, clock, logger } = options;
   const cache = caches.of(clusterRoles);
@@ -37,7 +39,8 @@ export function startClusterRoleAggregation(options: {
     }
   };
   const queue = createWorkQueue({
-    name: 'cluster-role-aggregation',
+    queues: options.queues,
+    name: 'ClusterRoleAggregator',
     clock,
     logger,
     run,

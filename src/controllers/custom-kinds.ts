@@ -17,6 +17,7 @@ import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries, removeEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -39,6 +40,7 @@ export interface CustomKindsOptions {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
   readonly deps: CustomKindDeps;
   readonly cleanupFinalizer: string;
   /** Kept filled with the names of definitions being deleted: their kinds take no new objects. */
@@ -87,8 +89,9 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     if (await cleanUp(options, kinds, crd)) removals.addAfter(name, recheckMs);
   };
   // One at a time: two definitions must not be given the same name. Nor must they by two servers.
-  const names = createWorkQueue({ name: 'names', clock, logger, run: decideNames, workers: 1 });
-  const removals = createWorkQueue({ name: 'removals', clock, logger, run: remove, workers: 4 });
+  const tools = { clock, logger, queues: options.queues };
+  const names = createWorkQueue({ ...tools, name: namesQueue, run: decideNames, workers: 1 });
+  const removals = createWorkQueue({ ...tools, name: 'crd_finalizer', run: remove, workers: 4 });
   const refresh = () => {
     terminating.clear();
     for (const [name, crd] of known) {
@@ -120,6 +123,8 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     },
   };
 }
+
+const namesQueue = 'crd_naming_condition_controller';
 
 const ownTurn = { release: () => {}, doubt: () => {} };
 

@@ -7,6 +7,7 @@ import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const namespace = 'default';
@@ -52,6 +53,7 @@ export function startDefaultService(options: {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }): { close(): Promise<void> } {
   const { caches, inside, clock, logger, place } = options;
   const { peers } = place;
@@ -69,7 +71,14 @@ export function startDefaultService(options: {
       await inside.change(at, (current) => setRight(current, wanted));
     }
   };
-  const queue = createWorkQueue({ name: 'default-service', clock, logger, run, workers: 3 });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'default-service',
+    clock,
+    logger,
+    run,
+    workers: 3,
+  });
   const subscriptions = [...objects].map(([resource, { def }]) =>
     caches.of(def).subscribe(({ previous, current }) => {
       const index = current?.index ?? previous?.index;

@@ -12,6 +12,7 @@ import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { FlowDefs } from './flow-defaults.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { createWorkQueue } from './work-queue.ts';
 import { WriteBudget } from './write-budget.ts';
 
@@ -32,6 +33,7 @@ export async function startFlowConfiguration(options: {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }): Promise<{ close(): Promise<void> }> {
   const { defs, caches, inside, clock, logger } = options;
   const held = { levels: new Map<string, ApiObject>(), schemas: new Map<string, ApiObject>() };
@@ -60,7 +62,14 @@ export async function startFlowConfiguration(options: {
     await new Promise<void>((resolve) => setImmediate(resolve));
     return key === everything ? digest() : tell(key);
   };
-  const queue = createWorkQueue({ name: 'flow-control', clock, logger, run, workers: 4 });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'priority_and_fairness_config_queue',
+    clock,
+    logger,
+    run,
+    workers: 4,
+  });
   const hold = (into: Map<string, ApiObject>) => (name: string, entry: Entry | undefined) => {
     if (entry === undefined) into.delete(name);
     else into.set(name, decodeEntry(entry));

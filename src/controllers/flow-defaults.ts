@@ -14,6 +14,7 @@ import { follow } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { createWorkQueue } from './work-queue.ts';
 import { WriteBudget } from './write-budget.ts';
 
@@ -39,6 +40,7 @@ export async function startFlowDefaults(options: {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }): Promise<{ close(): Promise<void> }> {
   const { defs, dialect, caches, inside, clock, logger } = options;
   const annotation = autoUpdateAnnotation(dialect);
@@ -59,7 +61,14 @@ export async function startFlowDefaults(options: {
     else if (action === 'create') await inside.create(at, cloneJson(desired as ApiObject));
     else await inside.change(at, (found) => revised({ current: found, desired, annotation }));
   };
-  const queue = createWorkQueue({ name: 'flow-control-defaults', clock, logger, run, workers });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'flow-control-defaults',
+    clock,
+    logger,
+    run,
+    workers,
+  });
   for (const key of wanted.keys()) queue.add(key);
   const followed = await Promise.all(
     [defs.levels, defs.schemas].map((def) =>

@@ -7,6 +7,7 @@ import { followBeside } from '../registry/follow.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Entry, ResourceCache } from '../watchcache/contract.ts';
 import type { Inside, ObjectAt } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const orphanFinalizer = 'orphan';
@@ -28,11 +29,13 @@ export function startGarbageCollector(options: {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }): { close(): Promise<void> } {
   const graph = createGraph();
   const followed = new Map<string, Followed>();
   const queue = createWorkQueue({
-    name: 'garbage-collector',
+    queues: options.queues,
+    name: 'garbage_collector_attempt_to_delete',
     clock: options.clock,
     logger: options.logger,
     workers: 8,

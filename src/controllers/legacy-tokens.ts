@@ -8,6 +8,7 @@ import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { EntryIndex } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -27,6 +28,7 @@ export interface LegacyTokenTools {
   readonly dialect: Dialect;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
   readonly issue: IssueLegacyToken;
   readonly caPem: string | undefined;
 }
@@ -40,7 +42,14 @@ export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise
   const { secrets, serviceAccounts, caches, dialect, clock, logger } = options;
   const type = dialect.label('service-account-token');
   const run = (key: string) => tend(options, key);
-  const queue = createWorkQueue({ name: 'legacy-tokens', clock, logger, run, workers: 2 });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'serviceaccount_tokens_secret',
+    clock,
+    logger,
+    run,
+    workers: 2,
+  });
   const look = ({ namespace, name, fields }: EntryIndex): void => {
     if (fields['type'] === type) queue.add(objectKey(namespace, name));
   };

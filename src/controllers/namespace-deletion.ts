@@ -9,6 +9,7 @@ import { followBeside } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries, removeEntries } from './removal.ts';
 import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
@@ -26,6 +27,7 @@ export function startNamespaceDeletion(options: {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
   readonly namespaces: ResourceDef;
   /** The entry of `spec.finalizers` that this controller owns. */
   readonly finalizer: string;
@@ -44,7 +46,8 @@ export function startNamespaceDeletion(options: {
     await finalize(options, name);
   };
   const queue: WorkQueue = createWorkQueue({
-    name: 'namespace-deletion',
+    queues: options.queues,
+    name: 'namespace',
     clock,
     logger,
     run,

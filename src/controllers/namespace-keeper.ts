@@ -6,6 +6,7 @@ import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -19,6 +20,7 @@ export interface KeeperTools {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }
 
 /**
@@ -50,7 +52,14 @@ export function startNamespaceKeeper(
       await inside.change(at, (current) => ({ ...current, data: object.data ?? null }));
     }
   };
-  const queue = createWorkQueue({ name: options.controller, clock, logger, run, workers });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: options.controller,
+    clock,
+    logger,
+    run,
+    workers,
+  });
   const subscriptions = [
     spaces.subscribe(({ current }) => {
       if (current !== undefined && current.index.deleting !== true) queue.add(current.index.name);

@@ -12,6 +12,7 @@ import type { CachePool } from '../registry/cache-pool.ts';
 import { followBeside } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 /** Kinds of one rule that expressions are checked against. */
@@ -29,6 +30,7 @@ export function startPolicyTypeChecking(options: {
   readonly snapshot: () => CatalogueSnapshot;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
 }): { close(): Promise<void> } {
   const { policies, caches, inside, snapshot, clock, logger } = options;
   const cache = caches.of(policies);
@@ -46,7 +48,14 @@ export function startPolicyTypeChecking(options: {
     const status = { observedGeneration: generation, typeChecking };
     await inside.apply(at, { apiVersion, kind, metadata: { name }, status });
   };
-  const queue = createWorkQueue({ name: 'policy-type-checking', clock, logger, run, workers: 1 });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: 'policy-type-checking',
+    clock,
+    logger,
+    run,
+    workers: 1,
+  });
   const following = followBeside(cache, {
     tell(key, current) {
       if (current !== undefined) queue.add(key);

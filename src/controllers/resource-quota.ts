@@ -12,6 +12,7 @@ import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { EntryChange } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -30,6 +31,7 @@ export interface QuotaTools {
   readonly ledger: QuotaLedger;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
   /** Everything is counted anew after this long, whatever was missed; ms. */
   readonly resyncMs: number;
 }
@@ -45,7 +47,7 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
   const run = (namespace: string): Promise<void> =>
     ledger.inTurn(namespace, () => recount(tools, namespace, followers.follow));
   const name = 'resourcequota-controller';
-  const queue = createWorkQueue({ name, clock, logger, run, workers });
+  const queue = createWorkQueue({ queues: tools.queues, name, clock, logger, run, workers });
   const followers = createFollowers(tools, (namespace) => queue.addAfter(namespace, gatherMs));
   const late = createLateLooks({ clock, afterMs: ledger.lateMs + gatherMs }, (namespace) => {
     if (ledger.takeLost(namespace)) queue.add(namespace);

@@ -8,6 +8,7 @@ import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Inside } from './inside.ts';
+import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
 
@@ -19,6 +20,7 @@ interface ProtectionTools {
   readonly inside: Inside;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly queues?: QueueMeters | undefined;
   /** What holds the object until nothing uses it. */
   readonly finalizer: string;
 }
@@ -107,7 +109,14 @@ function startProtection(
       };
     });
   };
-  const queue = createWorkQueue({ name: options.controller, clock, logger, run, workers });
+  const queue = createWorkQueue({
+    queues: options.queues,
+    name: options.controller,
+    clock,
+    logger,
+    run,
+    workers,
+  });
   const subscription = cache.subscribe(({ current }) => {
     if (current?.index.deleting === true) queue.add(current.key);
   });

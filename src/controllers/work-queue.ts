@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
+import type { QueueMeters, QueueState } from './queue-metrics.ts';
 
 /**
  * Runs one task per key at a time. A key added while its task runs, runs once more afterwards; one
@@ -23,38 +24,69 @@ export interface WorkQueue {
 const firstRetryMs = 5;
 const lastRetryMs = 60_000;
 
-export function createWorkQueue(options: {
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+interface Running {
+  readonly beganMs: number;
+  readonly task: Promise<void>;
+}
+
+function stateOf(
+  ready: ReadonlyMap<string, number>,
+  running: ReadonlyMap<string, Running>,
+): QueueState {
+  return {
+    get depth() {
+      return ready.size;
+    },
+    *begun() {
+      for (const { beganMs } of running.values()) yield beganMs;
+    },
+  };
+}
+
+export interface WorkQueueOptions {
   readonly name: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly run: (key: string) => Promise<void>;
   /** Tasks that may run at once. */
   readonly workers: number;
-}): WorkQueue {
+  readonly queues?: QueueMeters | undefined;
+}
+
+export function createWorkQueue(options: WorkQueueOptions): WorkQueue {
   const { clock, logger, run, workers, name } = options;
-  const ready = new Set<string>();
-  const running = new Map<string, Promise<void>>();
+  /** Since when each waits for a worker. */
+  const ready = new Map<string, number>();
+  const running = new Map<string, Running>();
   const waiting = new Map<string, Timer>();
   const failures = new Map<string, number>();
   let closed = false;
+  const meter = options.queues?.of(name, stateOf(ready, running));
 
   const add = (key: string) => {
     if (closed) return;
     waiting.get(key)?.stop();
     waiting.delete(key);
-    ready.add(key);
+    if (!ready.has(key)) {
+      meter?.adds.add(1);
+      ready.set(key, clock.monotonic());
+    }
     startNext();
   };
   const addAfter = (key: string, delayMs: number) => {
     if (closed || ready.has(key)) return;
     waiting.get(key)?.stop();
-    waiting.set(
-      key,
-      clock.after(delayMs, () => add(key)),
-    );
+    const timer = clock.after(delayMs, () => add(key));
+    waiting.set(key, timer);
   };
   const settle = (key: string, error: unknown) => {
+    const beganMs = running.get(key)?.beganMs ?? clock.monotonic();
     running.delete(key);
+    meter?.worked.observe((clock.monotonic() - beganMs) / 1000);
     if (error === undefined) failures.delete(key);
     else retry(key, error);
     startNext();
@@ -62,20 +94,23 @@ export function createWorkQueue(options: {
   const retry = (key: string, error: unknown) => {
     const count = failures.get(key) ?? 0;
     failures.set(key, count + 1);
-    const message = error instanceof Error ? error.message : String(error);
-    logger.debug(2, 'will try again', { queue: name, key, failures: count + 1, error: message });
+    meter?.retries.add(1);
+    const queued = { queue: name, key, failures: count + 1 };
+    logger.debug(2, 'will try again', { ...queued, error: textOf(error) });
     addAfter(key, Math.min(lastRetryMs, firstRetryMs * 2 ** count));
   };
   const startNext = () => {
-    for (const key of ready) {
+    for (const [key, readyMs] of ready) {
       if (closed || running.size >= workers) return;
       if (running.has(key)) continue;
       ready.delete(key);
+      const beganMs = clock.monotonic();
+      meter?.waited.observe((beganMs - readyMs) / 1000);
       const task = run(key).then(
         () => settle(key, undefined),
         (error: unknown) => settle(key, error ?? new Error('failed')),
       );
-      running.set(key, task);
+      running.set(key, { beganMs, task });
     }
   };
   return {
@@ -86,7 +121,8 @@ export function createWorkQueue(options: {
       for (const timer of waiting.values()) timer.stop();
       waiting.clear();
       ready.clear();
-      await Promise.all(running.values());
+      meter?.close();
+      await Promise.all(Array.from(running.values(), ({ task }) => task));
     },
   };
 }

@@ -59,6 +59,8 @@ export interface HttpServer {
 export interface HttpServerOptions {
   readonly listen: ListenOptions;
   readonly onExchange: (exchange: Exchange) => void;
+  /** A client and the server could not agree on how to speak. */
+  readonly onHandshakeFailed?: () => void;
   readonly limits?: Partial<HttpLimits>;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -76,7 +78,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, limits);
   const http1 = acceptHttp1(server, core);
   if (listen.tls === 'plaintext') server.on('connection', readAsStream);
-  else acceptHttp2(server as SecureServer, core);
+  else acceptHttp2(server as SecureServer, core, options.onHandshakeFailed ?? ignore);
   const address = await listening(server, listen);
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
   const cutOff = followSockets(server, core);
@@ -304,11 +306,12 @@ function statusOfParserError(code: string): string {
  * Takes the connections whose client has chosen HTTP/2 away from node's HTTP/1.1 server, before that
  * sees them.
  */
-function acceptHttp2(server: SecureServer, core: ServerCore): void {
+function acceptHttp2(server: SecureServer, core: ServerCore, onFailed: () => void): void {
   const listeners = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
   server.removeAllListeners('secureConnection');
   // A handshake that fails is no malformed request to be answered; its socket is destroyed as it is.
   server.removeAllListeners('tlsClientError');
+  server.on('tlsClientError', onFailed);
   const onRequest = (stream: Http2Stream, connection: Http2Connection): void => {
     core.begin(new Http2Exchange({ stream, connection, core, onClosed }));
   };

@@ -1,6 +1,7 @@
 import type { Aggregation } from '../aggregation/aggregation.ts';
 import type { Timer } from '../base/clock.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
+import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import { listEntries } from '../controllers/removal.ts';
 import type { Dialect } from '../dialect.ts';
 import type { AggregationPort, AggregationSlot } from '../endpoints/call.ts';
@@ -42,6 +43,7 @@ export function createAggregationHost(options: {
   readonly catalogue: Catalogue;
   readonly registry: Registry;
   readonly metrics: Metrics;
+  readonly queues: QueueMeters;
 }): AggregationHost {
   const { config, dialect, catalogue, registry, metrics } = options;
   const group = dialect.group('apiregistration');

@@ -7,6 +7,7 @@ import { type Catalogue, createCatalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { startCustomKinds } from '../controllers/custom-kinds.ts';
 import { createInside } from '../controllers/inside.ts';
+import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import type { Dialect } from '../dialect.ts';
 import type { EndpointContext } from '../endpoints/call.ts';
 import { createEncodings } from '../endpoints/encodings.ts';
@@ -65,6 +66,8 @@ export interface Api {
   readonly aggregation: AggregationHost;
   /** Between admission, which charges quotas, and the controller that counts. */
   readonly quotaLedger: QuotaLedger;
+  /** Counts what the queues of controllers do. */
+  readonly queues: QueueMeters;
   /** Resolves when the caches that every request needs are loaded. */
   informersReady(): Promise<void>;
   customKindsReady(): Promise<void>;
@@ -93,18 +96,19 @@ export function createApi(options: {
   const { config, dialect, store, health, metrics } = options;
   const catalogue = createCatalogue(options.kinds, { groupOrder: builtinGroupOrder(dialect) });
   const closed = new Set<string>();
+  const queues = metrics.queues();
   const authorization = createAuthorizationSlot(selectorsOf(config));
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
   const { isStale } = options;
   const wired = { config, dialect, store, catalogue, closed, quotaLedger, metrics, isStale };
   const registry = createRegistry({ ...wired, escalation: authorization });
-  const customKinds = followDefinitions({ ...wired, registry, claims: options.claims });
+  const customKinds = followDefinitions({ ...wired, registry, claims: options.claims, queues });
   const { caches } = registry;
   const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
   const shutdown = createShutdownSignal();
   const [watches, debugPages] = [new WatchCounts(), []];
   const address = createToldAddress(config);
-  const aggregation = createAggregationHost({ config, dialect, catalogue, registry, metrics });
+  const aggregation = createAggregationHost({ ...wired, registry, queues });
   const parts = {
     catalogue,
     registry,
@@ -127,15 +131,12 @@ export function createApi(options: {
     watches,
     debugPages,
     quotaLedger,
+    queues,
     aggregation,
     informersReady: () => registry.caches.of(namespaceDef(catalogue)).ready(),
     customKindsReady: () => customKinds.ready,
-    createDefaultRoles: async (namespaces) => {
-      if (!config.authorizationModes.includes('RBAC')) return;
-      const snapshot = catalogue.snapshot();
-      const { reconcileDefaultRoles } = await import('./default-roles.ts');
-      await reconcileDefaultRoles({ registry, snapshot, dialect, namespaces });
-    },
+    createDefaultRoles: (namespaces) =>
+      createDefaultRoles({ config, registry, catalogue, dialect, namespaces }),
     endStreams: shutdown.fire,
     async close() {
       await aggregation.close();
@@ -143,6 +144,20 @@ export function createApi(options: {
       registry.caches.close();
     },
   };
+}
+
+async function createDefaultRoles(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly catalogue: Catalogue;
+  readonly registry: Registry;
+  readonly namespaces: Promise<void>;
+}): Promise<void> {
+  const { config, catalogue, ...parts } = options;
+  if (!config.authorizationModes.includes('RBAC')) return;
+  const snapshot = catalogue.snapshot();
+  const { reconcileDefaultRoles } = await import('./default-roles.ts');
+  await reconcileDefaultRoles({ ...parts, snapshot });
 }
 
 function createEndpoints(options: {
@@ -196,7 +211,7 @@ function createEndpoints(options: {
       health.answer(path, query) ??
       discovery.answer(path) ??
       debugAnswer(options.debugPages, { path, query }),
-    plainPaths: () => ['/metrics', ...health.paths(), ...discovery.paths],
+    plainPaths: () => [...metrics.paths(), ...health.paths(), ...discovery.paths],
     backup: onlineBackup(config, options.store),
     authorize: async (user, info, verb) =>
       authorization.authorize(attributesOf(info, user, undefined, verb)),
@@ -212,8 +227,9 @@ function followDefinitions(options: {
   readonly registry: Registry;
   readonly claims: NumberClaims | undefined;
   readonly metrics: Metrics;
+  readonly queues: QueueMeters;
 }): ReturnType<typeof startCustomKinds> {
-  const { config, dialect, catalogue, registry, claims } = options;
+  const { config, dialect, catalogue, registry, claims, queues } = options;
   const converterFor = createConversions({ ...options, caches: registry.caches });
   return startCustomKinds({
     definitions: definitionsDef(catalogue, dialect),
@@ -226,6 +242,7 @@ function followDefinitions(options: {
     cleanupFinalizer: cleanupFinalizerName(dialect),
     terminating: options.closed,
     claims,
+    queues,
   });
 }
 

@@ -2,20 +2,19 @@ import { readFileSync } from 'node:fs';
 import { batchingSink } from '../audit/batch-sink.ts';
 import { type AuditGate, createAuditGate } from '../audit/gate.ts';
 import { createLogSink, type LineWriter } from '../audit/log-sink.ts';
+import type { AuditMetrics } from '../audit/metrics.ts';
 import { auditPolicy, type DecideAudit } from '../audit/policy.ts';
 import { loadAuditPolicy } from '../audit/policy-file.ts';
 import { openRotatingFile } from '../audit/rotating-file.ts';
 import {
   type AuditSink,
   allSinks,
-  createAuditMetrics,
   createTellLoss,
   forgivingSink,
   type TellLoss,
 } from '../audit/sink.ts';
 import { truncatingSink } from '../audit/truncate-sink.ts';
 import { createWebhookSink } from '../audit/webhook-sink.ts';
-import type { MetricRegistry } from '../base/metrics.ts';
 import { dialectOf } from '../dialect.ts';
 import type { AuditBackendSettings, AuditSettings } from './audit-settings.ts';
 import type { ServerConfig } from './config.ts';
@@ -37,12 +36,11 @@ interface Parts {
  */
 export async function openAudit(
   settings: AuditSettings,
-  { config, registry }: { readonly config: ServerConfig; readonly registry: MetricRegistry },
+  { config, metrics }: { readonly config: ServerConfig; readonly metrics: AuditMetrics },
 ): Promise<AuditGate | undefined> {
   const { clock, logger } = config;
   const dialect = dialectOf(config.dialect);
   const decide = await readPolicy(settings.policyFile, config);
-  const metrics = createAuditMetrics(registry);
   const tellLoss = createTellLoss(metrics, logger);
   const parts: Parts = { config, tellLoss, apiVersion: `${dialect.group('audit')}/v1` };
   const sinks = [

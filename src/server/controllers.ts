@@ -39,6 +39,7 @@ function startRegistration(options: {
     dialect,
     clock: config.clock,
     logger: config.logger,
+    queues: api.queues,
   });
 }
 
@@ -58,7 +59,7 @@ function startFollowUps(options: {
     return def;
   };
   const inside = (controller: string) => createInside({ registry, controller });
-  const tools = { caches: registry.caches, clock, logger };
+  const tools = { caches: registry.caches, clock, logger, queues: api.queues };
   const started: { close(): Promise<void> }[] = [];
   if (runs('clusterrole-aggregation-controller')) {
     started.push(

@@ -48,5 +48,6 @@ export function startOwnService(options: {
     }),
     clock: config.clock,
     logger: config.logger,
+    queues: options.api.queues,
   });
 }

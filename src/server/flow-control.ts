@@ -113,7 +113,7 @@ export function followFlowObjects(
   }
   const { registry } = api;
   const { user } = serverContext;
-  const tools = { defs, caches: registry.caches, clock, logger };
+  const tools = { defs, caches: registry.caches, clock, logger, queues: api.queues };
   return beginAfter(ready, { clock, logger, pauseMs }, async () => {
     const [{ startFlowDefaults }, { startFlowConfiguration }] = await Promise.all([
       import('../controllers/flow-defaults.ts'),

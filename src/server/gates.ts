@@ -19,6 +19,7 @@ import type { Api } from './api.ts';
 import type { AuthorizationSettings } from './authorization-settings.ts';
 import { createAuthorizers } from './authorizers.ts';
 import type { ServerConfig } from './config.ts';
+import { certificateLifetimes } from './connection-metrics.ts';
 import { createFlowControl } from './flow-control.ts';
 import type { Metrics } from './metrics.ts';
 import type { OidcAuthentication } from './oidc.ts';
@@ -129,11 +130,13 @@ function authenticators(options: {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly api: Api;
+  readonly registry: MetricRegistry;
 }): readonly Authenticator[] {
   const { config, dialect } = options;
   const { tokenFile, clientCaFile, adminToken, requestHeader } = config.authentication;
   const { clock } = config;
   const list: Authenticator[] = [];
+  const onLifetime = certificateLifetimes(options.registry);
   if (requestHeader !== undefined) {
     list.push(createRequestHeaderAuthenticator({ ...requestHeader, clock, dialect }));
   }
@@ -144,7 +147,7 @@ function authenticators(options: {
   }
   if (clientCaFile !== undefined) {
     const bundlePem = readFileSync(clientCaFile, 'utf8');
-    list.push(createClientCertificateAuthenticator({ bundlePem, clock, dialect }));
+    list.push(createClientCertificateAuthenticator({ bundlePem, clock, dialect, onLifetime }));
   }
   if (tokenFile !== undefined) {
     const text = readFileSync(tokenFile, 'utf8');

@@ -35,8 +35,14 @@ export function createHealth(options: {
   clock: Clock;
   logger: Logger;
   livezGracePeriodMs: number;
+  /** Hears of each check that is made where all of an endpoint are. */
+  onChecked?: (check: {
+    readonly name: string;
+    readonly endpoint: HealthEndpoint;
+    readonly result: 'success' | 'error';
+  }) => void;
 }): Health {
-  const { clock, logger } = options;
+  const { clock, logger, onChecked = () => {} } = options;
   const checks: Record<HealthEndpoint, HealthCheck[]> = { healthz: [], livez: [], readyz: [] };
   const graceEnds = clock.monotonic() + options.livezGracePeriodMs;
   const withGrace = (check: HealthCheck): HealthCheck => ({
@@ -61,7 +67,7 @@ export function createHealth(options: {
       const [, endpoint, ...rest] = path.split('/');
       if (!isEndpoint(endpoint)) return undefined;
       if (rest.length === 0)
-        return answerAll({ endpoint, checks: checks[endpoint], query, logger });
+        return answerAll({ endpoint, checks: checks[endpoint], query, logger, onChecked });
       const name = rest.join('/');
       const check = checks[endpoint].find((candidate) => candidate.name === name);
       return check === undefined ? undefined : answerOne(check);
@@ -87,8 +93,9 @@ async function answerAll(options: {
   checks: readonly HealthCheck[];
   query: URLSearchParams;
   logger: Logger;
+  onChecked: NonNullable<Parameters<typeof createHealth>[0]['onChecked']>;
 }): Promise<HealthAnswer> {
-  const { endpoint, checks, query, logger } = options;
+  const { endpoint, checks, query, logger, onChecked } = options;
   const excluded = new Set(query.getAll('exclude'));
   const unmatched = new Set(excluded);
   const asked = await Promise.all(
@@ -96,6 +103,8 @@ async function answerAll(options: {
       unmatched.delete(check.name);
       if (excluded.has(check.name)) return { check, line: `[+]${check.name} excluded: ok` };
       const error = await failureOf(check);
+      const result = error === undefined ? 'success' : 'error';
+      onChecked({ name: check.name, endpoint, result });
       if (error === undefined) return { check, line: `[+]${check.name} ok` };
       return { check, line: `[-]${check.name} failed: reason withheld`, error };
     }),

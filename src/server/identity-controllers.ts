@@ -29,7 +29,8 @@ export function startIdentityControllers(options: {
     return def;
   };
   const inside = (controller: string) => createInside({ registry, controller });
-  const tools = { namespaces: core('namespaces'), caches: registry.caches, clock, logger };
+  const followed = { namespaces: core('namespaces'), caches: registry.caches };
+  const tools = { ...followed, clock, logger, queues: api.queues };
   const started: { close(): Promise<void> }[] = [];
   if (runs('serviceaccount-controller')) {
     const serviceAccounts = core('serviceaccounts');

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { createMetricRegistry, type MetricRegistry } from '../base/metrics.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
+import { createQueueMeters, type QueueMeters } from '../controllers/queue-metrics.ts';
 import { dialectOf } from '../dialect.ts';
 import type { PlainAnswer } from '../endpoints/call.ts';
 import { createRequestMetrics, type RequestMetrics } from '../endpoints/request-metrics.ts';
@@ -29,11 +30,17 @@ export interface Metrics {
     readonly catalogue: { snapshot(): CatalogueSnapshot };
     readonly registry: { readonly caches: CachePool };
   }): void;
+  /** What counts in the queues of controllers; to be asked for once. */
+  queues(): QueueMeters;
   /** Counts what the watch cache of a kind does. */
   cacheMeter(def: ResourceDef): CacheMeter;
   /** Shows the size of the store. */
   measureSize(store: Pick<Store, 'sizeBytes'>): void;
-  /** Undefined when `path` is not that of the metrics. */
+  /** Shows another registry at a path of its own. */
+  serveAt(path: string, other: MetricRegistry): void;
+  /** The paths there are. */
+  paths(): readonly string[];
+  /** Undefined when `path` is none of them. */
   answer(path: string): Promise<PlainAnswer> | undefined;
 }
 
@@ -54,11 +61,17 @@ export function createMetrics(options: {
   const looks: Look[] = [addProcessMetrics(registry, clock)];
   addFeatures(registry, config.featureGates ?? defaultGates);
   const now = () => clock.monotonic();
+  const others = new Map<string, MetricRegistry>();
   const cacheMeters = createCacheMeters(registry);
   looks.push(cacheMeters.look);
   return {
     registry,
     measured: (store) => meteredStore(store, { now, ...storeObservers(registry, kinds) }),
+    queues() {
+      const meters = createQueueMeters(registry, now);
+      looks.push(meters.look);
+      return meters;
+    },
     cacheMeter: (def) => cacheMeters.of(typeOf(def)),
     requests: (snapshot) => {
       const knownUsers = namedUsers(config);
@@ -80,7 +93,13 @@ export function createMetrics(options: {
         looks.push(atMostEvery(store.sizeMetricMs, clock, sizeLook(registry, measured)));
       }
     },
-    answer: (path) => (path === '/metrics' ? answerOf(registry, looks) : undefined),
+    serveAt: (path, other) => void others.set(path, other),
+    paths: () => ['/metrics', ...others.keys()],
+    answer(path) {
+      if (path === '/metrics') return answerOf(registry, looks);
+      const other = others.get(path);
+      return other === undefined ? undefined : answerOf(other, []);
+    },
   };
 }
 

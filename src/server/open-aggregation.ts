@@ -6,6 +6,7 @@ import type { Counter, Family } from '../base/metrics.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { createInside } from '../controllers/inside.ts';
+import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { EntryIndex } from '../watchcache/contract.ts';
@@ -23,6 +24,7 @@ export interface AggregationSources {
   readonly registry: Registry;
   readonly apiServices: ResourceDef;
   readonly certificate: ProxyCertificate | undefined;
+  readonly queues: QueueMeters;
   /** Those that have become unavailable, by name and reason. */
   readonly lost: Family<Counter>;
 }
@@ -47,6 +49,7 @@ export function openAggregation(sources: AggregationSources): {
     dialect,
     clock: config.clock,
     logger: config.logger,
+    queues: sources.queues,
     snapshot,
     settings: {
       tellsUid: (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID'),

@@ -1,9 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
+import { addHostMetrics } from './host-metrics.ts';
 import { apiRelease } from './version.ts';
 
 /** Adds the process's own numbers to the registry; the function brings them up to date. */
-export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () => void {
+export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () => Promise<void> {
   const gauge = (name: string, help: string) =>
     registry.gauge({ name, help, stability: 'ALPHA', labels: [] }).of();
   const cpu = registry
@@ -16,9 +17,8 @@ export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () =>
     .of();
   const resident = gauge('process_resident_memory_bytes', 'Resident memory size in bytes.');
   const heap = gauge('nodejs_heap_size_used_bytes', 'Used size of the heap in bytes.');
-  gauge('process_start_time_seconds', 'Start time of the process since unix epoch in seconds.').set(
-    clock.now() / 1000 - process.uptime(),
-  );
+  addStartTime(registry, clock);
+  const lookAtHost = addHostMetrics(registry);
   const { major, minor, patch } = apiRelease;
   registry
     .gauge({
@@ -38,5 +38,19 @@ export function addProcessMetrics(registry: MetricRegistry, clock: Clock): () =>
     const { rss, heapUsed } = process.memoryUsage();
     resident.set(rss);
     heap.set(heapUsed);
+    return lookAtHost();
   };
+}
+
+/** Adds when the process began. */
+export function addStartTime(registry: MetricRegistry, clock: Clock): void {
+  registry
+    .gauge({
+      name: 'process_start_time_seconds',
+      help: 'Start time of the process since unix epoch in seconds.',
+      stability: 'ALPHA',
+      labels: [],
+    })
+    .of()
+    .set(clock.now() / 1000 - process.uptime());
 }

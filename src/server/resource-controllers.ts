@@ -30,6 +30,7 @@ export function startResourceControllers(options: {
     caches: registry.caches,
     clock: config.clock,
     logger: config.logger,
+    queues: api.queues,
     inside: createInside({ registry, controller }),
   });
   const started: { close(): Promise<void> }[] = [];

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { needsConfiguration } from '../admission/plugin-list.ts';
 import type { AuditGate } from '../audit/gate.ts';
+import { createAuditMetrics } from '../audit/metrics.ts';
+import type { Exchange } from '../base/exchange.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import { type Dialect, dialectOf } from '../dialect.ts';
 import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
@@ -12,11 +14,13 @@ import { createApi } from './api.ts';
 import { type AuthorizationSettings, readAuthorization } from './authorization-settings.ts';
 import { ensureServingCertificates } from './certificates.ts';
 import type { ServerConfig } from './config.ts';
+import { handshakeCounter } from './connection-metrics.ts';
 import { openConsole } from './console.ts';
 import { emulatedKinds } from './emulation.ts';
 import { followFlowObjects } from './flow-control.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
+import { createHealthMetrics } from './health-metrics.ts';
 import { controllersAfter } from './led-controllers.ts';
 import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
@@ -96,13 +100,17 @@ async function start(
   const hooks = runStartHooks({ api, dialect, clock: config.clock, health, checks });
   await hooks.headStart;
   const webConsole = openConsole(config);
-  const server = await listen(config, tls, (exchange) => {
+  const onExchange = (exchange: Exchange) => {
     if (webConsole?.takes(exchange.url) === true) webConsole.answer(exchange);
     else void serve(exchange, gates, api.endpoints);
-  }).catch((error: unknown) => {
-    gates.close();
-    return giveUp(error);
-  });
+  };
+  const onHandshakeFailed = handshakeCounter(registry);
+  const server = await listen(config, tls, { onExchange, onHandshakeFailed }).catch(
+    (error: unknown) => {
+      gates.close();
+      return giveUp(error);
+    },
+  );
   api.aggregation.whenActive(() => server.takeUpgrades());
   api.aggregation.followAfter(hooks.done);
   api.listensOn(server.address.port);
@@ -143,10 +151,14 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const services = createServiceNumbers(config);
   const kinds = await kindsOf(config, services);
   const metrics = createMetrics({ config, kinds });
+  const healthMetrics = createHealthMetrics(config.clock);
   const opened = await openStore(config, kinds);
   const storage = await sealedStore(opened, { config, kinds, registry: metrics.registry });
   const { store, shared, isStale } = storage;
-  const health = createHealth({ clock, logger, livezGracePeriodMs: config.livezGracePeriodMs });
+  const { livezGracePeriodMs } = config;
+  const onChecked = healthMetrics.checked;
+  const health = createHealth({ clock, logger, livezGracePeriodMs, onChecked });
+  metrics.serveAt('/metrics/slis', healthMetrics.registry);
   const api = createApi({
     config,
     dialect,
@@ -169,9 +181,10 @@ async function openAudit(
   config: ServerConfig,
   registry: MetricRegistry,
 ): Promise<AuditGate | undefined> {
+  const metrics = createAuditMetrics(registry);
   if (config.audit === undefined) return undefined;
   const loaded = await import('./audit.ts');
-  return loaded.openAudit(config.audit, { config, registry });
+  return loaded.openAudit(config.audit, { config, metrics });
 }
 
 async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
@@ -220,13 +233,13 @@ function servingTls(config: ServerConfig): Tls {
 function listen(
   config: ServerConfig,
   tls: Tls,
-  onExchange: Parameters<typeof startHttpServer>[0]['onExchange'],
+  on: Pick<Parameters<typeof startHttpServer>[0], 'onExchange' | 'onHandshakeFailed'>,
 ): Promise<HttpServer> {
   const { limits, clock, logger } = config;
   const { streamsPerConnectionMax } = limits;
   return startHttpServer({
     listen: { host: config.listen.host, port: config.listen.port, tls },
-    onExchange,
+    ...on,
     logger,
     clock,
     ...(streamsPerConnectionMax === undefined ? {} : { limits: { streamsPerConnectionMax } }),
