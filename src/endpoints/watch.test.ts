@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
 import type { ResponseStream } from '../base/exchange.ts';
 import { dialectOf } from '../dialect.ts';
 import { badRequest, expired } from '../meta/status.ts';
@@ -26,6 +27,7 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
   const call = {
     context: {
       dialect,
+      clock: systemClock,
       limits: { minRequestTimeoutMs: 1000 },
       onShutdown: (callback: () => void) => {
         shutdowns.add(callback);
