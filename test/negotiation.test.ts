@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   configMap,
+  eventually,
   freshNamespace,
   type Loose,
   startTestServer,
@@ -91,6 +92,49 @@ describe('the encoding of answers', () => {
     expect(answer.text).toContain(
       'only the following media types are accepted: application/json;stream=watch',
     );
+    // What no type of the header would give without a watch either is told of all types.
+    const tables = 'application/json;as=Table';
+    for (const path of [`${maps}?watch=true`, `/api/v1/watch/namespaces/${namespace}/configmaps`]) {
+      const refused = await server.get(path, { accept: tables });
+      expect(refused.body, path).toMatchObject({ code: 406, message: served });
+    }
+    const old = await server.get(`/api/v1/watch/namespaces/${namespace}/configmaps/a`, {
+      accept: 'text/html',
+    });
+    expect(old.body.message).toBe(represented + watched);
+  });
+
+  test('CODEC-1, API-5: custom kinds name all types when they refuse one', async () => {
+    const group = 'refusals.example.com';
+    const schema = { openAPIV3Schema: { type: 'object' } };
+    await server.post('/apis/apiextensions.svc.io/v1/customresourcedefinitions', {
+      metadata: { name: `refusals.${group}` },
+      spec: {
+        group,
+        scope: 'Namespaced',
+        names: { plural: 'refusals', kind: 'Refusal' },
+        versions: [{ name: 'v1', served: true, storage: true, schema }],
+      },
+    });
+    const path = `/apis/${group}/v1/namespaces/${namespace}/refusals`;
+    await eventually(async () => (await server.get(path)).status === 200);
+    const refused = await server.get(path, { accept: 'text/html' });
+    expect(refused.body).toMatchObject({ code: 406, message: served });
+    const list = await server.get(path);
+    expect(list.body.metadata.continue).toBe('');
+    const odd = await server.request('OPTIONS', path);
+    expect(odd.body).toMatchObject({
+      code: 405,
+      message: ` is not supported on resources of kind "refusals.${group}"`,
+      details: { group, kind: 'refusals' },
+    });
+  });
+
+  test('CODEC-1, CODEC-2: who takes nothing there is gets an indented Status', async () => {
+    for (const accept of ['text/html', 'application/json;as=Nope', 'application/json;sv=v1']) {
+      const { text, body } = await server.get(`${maps}/none`, { accept });
+      expect(text.trim(), accept).toBe(JSON.stringify(body, null, 2));
+    }
   });
 
   test('CODEC-1: failures come in the encoding asked for, or in JSON', async () => {
@@ -132,7 +176,9 @@ describe('the encoding of answers', () => {
     expect(await isPretty(one, { headers: { 'user-agent': 'Wget/1' } })).toBe(true);
     expect(await isPretty(one, { accept: 'application/json;pretty=1' })).toBe(true);
     expect(await isPretty(`${maps}?pretty=true`)).toBe(true);
-    expect(await isPretty('/version?pretty=true')).toBe(true);
+    // No encoder of objects writes this one.
+    const version = await server.get('/version?pretty=true');
+    expect(version.text).toBe(JSON.stringify(version.body, null, 2));
     expect(await isPretty(`${maps}/none?pretty=true`)).toBe(true);
   });
 });

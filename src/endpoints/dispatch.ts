@@ -1,5 +1,11 @@
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
-import { methodNotAllowedOnPath, noSuchPath } from '../meta/status.ts';
+import {
+  methodNotAllowedOnPath,
+  methodNotSupported,
+  noSuchPath,
+  type StatusError,
+} from '../meta/status.ts';
+import { groupResourceOf } from '../registry/registry.ts';
 import type { RequestInfo } from '../request/request-info.ts';
 import type { Admitted, ApiCall } from './call.ts';
 import { checkListQuery } from './collection-options.ts';
@@ -18,9 +24,13 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   if (found === undefined) throw noSuchPath();
   checkShape(info, found.def);
   const run = verbEndpoint(info, found);
-  if (run === undefined) throw methodNotAllowedOnPath();
-  const output = negotiateOutput(exchange, info, context.encodings.of(found.def), () => {
-    if (acrossNamespaces.has(info.verb)) checkListQuery(context.dialect, info.query);
+  if (run === undefined) throw refusedMethod(info, found.def);
+  const output = negotiateOutput(exchange, info, {
+    served: context.encodings.of(found.def),
+    named: context.encodings.failures,
+    beforeRefusal: () => {
+      if (acrossNamespaces.has(info.verb)) checkListQuery(context.dialect, info.query);
+    },
   });
   const { warnings } = admitted;
   tellDeprecated(admitted, found.version, warnings);
@@ -46,6 +56,12 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   };
   if (writingVerbs.has(info.verb)) admitted.deadline.beginWrite();
   await run(call);
+}
+
+/** Paths of custom kinds take any method, and say of those that mean nothing that they do not. */
+function refusedMethod({ verb }: RequestInfo, def: ResourceDef): StatusError {
+  if (def.custom === undefined || verb !== '') return methodNotAllowedOnPath();
+  return methodNotSupported(groupResourceOf(def), verb);
 }
 
 const writingVerbs = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);

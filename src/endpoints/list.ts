@@ -81,7 +81,9 @@ function listMetadata(result: ListResult): JsonObject {
 function* listPieces(call: ApiCall, result: ListResult): Generator<BodyPiece> {
   const { def, version } = call.target;
   const apiVersion = apiVersionOf({ group: def.group, version: version.version });
-  const metadata = listMetadata(result);
+  // Lists of custom kinds say that they are over, too.
+  const end = def.custom === undefined ? {} : { continue: '' };
+  const metadata = { ...end, ...listMetadata(result) };
   const head = encodeJson({ kind: def.listKind, apiVersion, metadata }).toString('utf8');
   yield Buffer.from(`${head.slice(0, -1)},"items":[`);
   yield* servesStoredForm(def, version) ? result.jsonPieces() : convertedPieces(call, result);

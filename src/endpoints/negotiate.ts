@@ -18,6 +18,8 @@ const isStream = (place: Place) => place === 'watch' || place === 'listByWatch';
 type Choice = Output;
 
 const plainChoice: Choice = jsonOutput;
+/** For clients that take nothing there is, and may be people. */
+const indentedChoice: Choice = { ...jsonOutput, pretty: true };
 const transforms = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'] as const;
 const metaVersions = ['v1', 'v1beta1'] as const;
 
@@ -42,26 +44,32 @@ function memoOf(served: readonly ServedEncoding[]): Memo {
 
 /**
  * The encoding of an answer, from `Accept`, `pretty` and the User-Agent (CODEC-1, CODEC-2). A clause
- * that asks for something not served is passed over for the next. Throws 406; where a type is known
- * but not to be had this way, only after `beforeRefusal`, which may have something else to complain of.
+ * that asks for something not served is passed over for the next. Throws 406.
+ * @param place.named what a refusal says is served: the same unless given
+ * @param place.beforeRefusal called where a type is known but not to be had this way; it may have
+ *   something else to complain of
  */
 export function negotiateOutput(
   exchange: Exchange,
   info: RequestInfo,
-  served: readonly ServedEncoding[],
-  beforeRefusal?: () => void,
+  place: {
+    readonly served: readonly ServedEncoding[];
+    readonly named?: readonly ServedEncoding[];
+    readonly beforeRefusal?: () => void;
+  },
 ): Output {
-  const place = placeOf(info);
-  const choice = chosen(exchange.header('accept'), place, served);
-  if (choice === undefined) {
-    const isRouted = info.isResourceRequest && served.some(({ form }) => form === 'protobuf');
-    if (isRouted && !namesServed(exchange.header('accept') ?? '', served)) {
-      throw notRepresentable(representations(info, served));
-    }
-    beforeRefusal?.();
-    throw notAcceptable(mediaTypes(served, place === 'watch'));
+  const { served, named = served } = place;
+  const choice = chosen(exchange.header('accept'), placeOf(info), served);
+  if (choice !== undefined) return withPretty(choice, isPretty(exchange, info.query));
+  const header = exchange.header('accept') ?? '';
+  const isRouted = info.isResourceRequest && served.some(({ form }) => form === 'protobuf');
+  if (isRouted && !namesServed(header, served)) {
+    throw notRepresentable(representations(info, served));
   }
-  return withPretty(choice, isPretty(exchange, info.query));
+  place.beforeRefusal?.();
+  const isUnstreamable =
+    choose(parseAccept(header), { place: placeOf(info), mustStream: false }, served) !== undefined;
+  throw notAcceptable(mediaTypes(named, isUnstreamable));
 }
 
 /** Whether any clause names a type there is, whatever it wants of it. */
@@ -71,13 +79,13 @@ function namesServed(header: string, served: readonly ServedEncoding[]): boolean
 
 /** What a path of a built-in kind could be answered in: collections can be watched as well. */
 function representations(info: RequestInfo, served: readonly ServedEncoding[]): string[] {
-  const isCollection = (info.verb === 'list' || info.verb === 'watch') && info.parts.length < 2;
+  const isCollection = info.verb === 'watch' || (info.verb === 'list' && info.parts.length < 2);
   return [...mediaTypes(served), ...(isCollection ? mediaTypes(served, true) : [])];
 }
 
 /** The encoding of a failure: plain JSON where the header asks for nothing that a Status comes in. */
 export function negotiateFailure(exchange: Exchange, { failures }: Encodings): Output {
-  const choice = chosen(exchange.header('accept'), 'document', failures) ?? plainChoice;
+  const choice = chosen(exchange.header('accept'), 'document', failures) ?? indentedChoice;
   const at = exchange.url.indexOf('?');
   const query = at < 0 ? '' : exchange.url.slice(at + 1);
   const hasPretty = query.includes('pretty');
@@ -103,14 +111,14 @@ function chosen(
   const memo = memoOf(served)[place];
   if (memo.has(header)) return memo.get(header);
   if (memo.size >= memoMax) memo.clear();
-  const choice = choose(parseAccept(header), place, served);
+  const choice = choose(parseAccept(header), { place, mustStream: isStream(place) }, served);
   memo.set(header, choice);
   return choice;
 }
 
 function choose(
   ranges: readonly MediaRange[],
-  place: Place,
+  { place, mustStream }: { readonly place: Place; readonly mustStream: boolean },
   served: readonly ServedEncoding[],
 ): Choice | undefined {
   for (const range of ranges) {
@@ -119,7 +127,7 @@ function choose(
       const choice = choiceOf(range, encoding, place);
       if (choice === undefined) continue;
       // Upstream, too, gives up here instead of looking for a later clause that streams.
-      return isStream(place) && !encoding.streams ? undefined : choice;
+      return mustStream && !encoding.streams ? undefined : choice;
     }
   }
   return undefined;
@@ -133,7 +141,7 @@ function choiceOf(
   const stream = parameters.get('stream') ?? '';
   if (stream !== '' && (stream !== 'watch' || !encoding.streams)) return undefined;
   const serverVersion = parameters.get('sv') ?? '';
-  if (serverVersion !== '' && serverVersion !== 'v1') return undefined;
+  if (serverVersion !== '' && (serverVersion !== 'v1' || place === 'document')) return undefined;
   const base = {
     encoding,
     pretty: parameters.get('pretty') === '1',

@@ -64,7 +64,7 @@ function sendIndex(admitted: Admitted): void {
 /** What serves here: as JSON alone, which 406 says to who takes none. */
 function sendVersion(admitted: Admitted): void {
   const { context, exchange, info } = admitted;
-  negotiateOutput(exchange, info, jsonAlone);
+  negotiateOutput(exchange, info, { served: jsonAlone });
   sendForPeople(admitted, { ...context.version });
 }
 
@@ -80,7 +80,7 @@ function sendForPeople({ exchange, info, baseHeaders }: Admitted, value: JsonObj
 /** Answers with a discovery document in an encoding that the client takes. Throws 406. */
 export async function sendDocument(admitted: Admitted, value: JsonObject): Promise<void> {
   const { context, exchange, info } = admitted;
-  const output = negotiateOutput(exchange, info, context.encodings.documents);
+  const output = negotiateOutput(exchange, info, { served: context.encodings.documents });
   await sendValue({ ...admitted, warnings: [], output }, { status: 200, value });
 }
 

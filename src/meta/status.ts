@@ -213,6 +213,16 @@ export function methodNotAllowedOnPath(): StatusError {
   });
 }
 
+/** 405 for a method that a kind's path takes and the kind does not. */
+export function methodNotSupported(gr: GroupResource, action: string): StatusError {
+  return new StatusError({
+    code: 405,
+    reason: 'MethodNotAllowed',
+    message: `${action} is not supported on resources of kind ${JSON.stringify(qualifiedResource(gr))}`,
+    details: resourceDetails(gr, ''),
+  });
+}
+
 export function notAcceptable(served: readonly string[]): StatusError {
   return new StatusError({
     code: 406,
