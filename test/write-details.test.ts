@@ -242,6 +242,28 @@ describe('updates that metadata is wrong with', () => {
   });
 });
 
+describe('empty lists', () => {
+  const role = (name: string) => ({
+    apiVersion: 'rbac.authorization.svc.io/v1',
+    kind: 'Role',
+    metadata: { name },
+    rules: [],
+  });
+
+  test('API-5, SSA-1: are not told from none, whichever way an object is created', async () => {
+    const roles = within('rbac.authorization.svc.io/v1', 'roles');
+    const [one, two, three] = [freshName(), freshName(), freshName()];
+    const posted = await server.post(roles, role(one));
+    const put = await server.put(`${roles}/${two}`, role(two));
+    const applied = await apply(server, `${roles}/${three}`, role(three));
+    for (const made of [posted, put, applied]) {
+      expect(made.status).toBe(201);
+      expect(made.body.rules).toBeNull();
+    }
+    expect(ownedBy(applied, 'alice')).toEqual({ 'f:rules': {} });
+  });
+});
+
 describe('bodies and paths', () => {
   test('API-7: a PUT on an absent object is judged by its name and uid first', async () => {
     const name = freshName();

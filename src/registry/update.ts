@@ -146,6 +146,7 @@ async function attemptCreate(
   checkPathAgreement(target, object);
   const prepared = prepareInserted(registry, { request, object, nowMs });
   if (prepared instanceof Promise) await prepared;
+  settleEmpty(target.version.schema, object);
   const owners = request.record ? 'spare' : 'needed';
   try {
     const create = { target, object, context, nowMs, attempt, owners } as const;
