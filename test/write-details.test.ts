@@ -229,6 +229,31 @@ describe('updates that metadata is wrong with', () => {
     expect(await causesOf(`${budgets}/${name}`)).toBe(2);
   });
 
+  test('META-3: each kind looks at the whole and at the change in its own order', async () => {
+    const name = freshName();
+    const both = { metadata: { labels: { '-': 'x' }, finalizers: ['a b/c'] } };
+    const toldOf = async (path: string) => {
+      const refused = await server.patch(path, both, 'merge');
+      return refused.body.details.causes
+        .map(({ field }: Loose) => field.replace('metadata.', '')[0])
+        .join('');
+    };
+    await server.post(maps, dataMap(name, {}));
+    expect(await toldOf(`${maps}/${name}`)).toBe('lflllf');
+    const namespaces = '/api/v1/namespaces';
+    await server.post(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    expect(await toldOf(`${namespaces}/${name}`)).toBe('lfllfl');
+    const ranges = `${namespaces}/${namespace}/limitranges`;
+    const range = {
+      apiVersion: 'v1',
+      kind: 'LimitRange',
+      metadata: { name },
+      spec: { limits: [] },
+    };
+    await server.post(ranges, range);
+    expect(await toldOf(`${ranges}/${name}`)).toBe('lfllf');
+  });
+
   test('META-5: some kinds take a finalizer without a domain, most do not', async () => {
     const name = freshName();
     const leases = within('coordination.svc.io/v1', 'leases');

@@ -3,6 +3,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { CustomDecoder } from '../engines/schema/custom-object.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import type { FieldError } from '../meta/field-error.ts';
+import type { MetaJudgement } from '../meta/object-meta.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 
 /**
@@ -192,11 +193,11 @@ export interface Strategy {
   /** Warnings sent with an accepted write. */
   readonly warnings?: (object: ApiObject, old: ApiObject | undefined) => readonly string[];
   /**
-   * How often upstream judges the metadata of a change once more, beside the two times it does for all
-   * kinds, by sub-resource; absent: once. Messages hide it, since they tell nothing twice; the causes
-   * do not.
+   * How upstream judges the metadata of a change once more, beside the two times it does for all
+   * kinds, by sub-resource; absent: once, as a change. Messages hide it, since they tell nothing
+   * twice; the causes do not.
    */
-  readonly metadataTold?: Readonly<Record<string, number>>;
+  readonly metadataTold?: Readonly<Record<string, readonly MetaJudgement[]>>;
   /** What a refused object is said to be of, where that is not the kind's own group. */
   readonly toldGroup?: string;
   /** Finalizers that need no `/`; absent: they are not looked at. */

@@ -15,11 +15,14 @@ export interface MetaRules {
    */
   readonly standardFinalizers?: ReadonlySet<string>;
   /**
-   * How often upstream judges the metadata of an update for the kind's own sake, beside the two times
-   * it does for all; absent: once. Its causes tell what is wrong each time.
+   * How upstream judges the metadata of an update for the kind's own sake, beside the two times it
+   * does for all. Its causes tell what is wrong each time.
    */
-  readonly judgements?: number;
+  readonly judgements?: readonly MetaJudgement[];
 }
+
+/** A look at changed metadata: as at that of any object, or at what may not change. */
+export type MetaJudgement = 'whole' | 'change';
 
 const annotationsBytesMax = 256 * 1024;
 const subresourceBytesMax = 256;
@@ -199,13 +202,13 @@ export function validateObjectMetaUpdate(
     validateGrace(meta, old, path),
   ];
   if (plain.length === 0 && lists.every((errors) => errors.length === 0)) return none;
+  const ofObject = lists.slice(0, 3).flat();
   const ofUpdate = [...lists.slice(3).flat(), ...shared];
-  const { judgements = 1 } = rules;
-  // One of the kind's own judgements is of the change; those before it are of the object.
-  const ofObject = [...lists.slice(1, 3).flat(), ...plain];
-  const again = Array.from({ length: Math.max(judgements - 1, 0) }, () => ofObject).flat();
-  const last = judgements === 0 ? [] : [...ofUpdate, ...plain];
-  return [...lists.slice(0, 3).flat(), ...ofUpdate, ...again, ...last];
+  const again = (rules.judgements ?? []).flatMap((how) => [
+    ...(how === 'whole' ? ofObject : ofUpdate),
+    ...plain,
+  ]);
+  return [...ofObject, ...ofUpdate, ...again];
 }
 
 function validateFixed(meta: ObjectMeta, old: ObjectMeta, path: string): FieldError[] {

@@ -1,6 +1,7 @@
 import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import type { FieldError } from '../meta/field-error.ts';
 import {
+  type MetaJudgement,
   type MetaRules,
   validateObjectMeta,
   validateObjectMetaUpdate,
@@ -10,12 +11,14 @@ import type { ApiObject } from '../meta/types.ts';
 import type { Target } from './contract.ts';
 import { groupKindOf } from './registry.ts';
 
+const asChange: readonly MetaJudgement[] = ['change'];
+
 function metaRules({ scope, strategy }: ResourceDef, subresource: string): MetaRules {
   return {
     namespaced: scope === 'Namespaced',
     validateName: strategy.validateName,
     path: 'metadata',
-    judgements: strategy.metadataTold?.[subresource] ?? 1,
+    judgements: strategy.metadataTold?.[subresource] ?? asChange,
     ...(strategy.standardFinalizers === undefined
       ? {}
       : { standardFinalizers: strategy.standardFinalizers }),

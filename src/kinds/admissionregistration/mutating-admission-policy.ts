@@ -124,6 +124,7 @@ function mutatingAdmissionPolicy(dialect: Dialect, options: AdmissionKindOptions
       },
     ],
     strategy: {
+      metadataTold: { '': ['whole'] },
       validateName: dnsSubdomain,
       allowUnconditionalUpdate: false,
       validateCreate: (_, object) => validatePolicy(object, { check }),

@@ -46,6 +46,7 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
       },
     ],
     strategy: {
+      metadataTold: { '': ['whole'] },
       validateName: dnsSubdomain,
       allowUnconditionalUpdate: false,
       validateCreate: (_, object) => validate(object),

@@ -42,6 +42,7 @@ export function validatingAdmissionPolicy(
       },
     ],
     strategy: {
+      metadataTold: { '': ['whole'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },

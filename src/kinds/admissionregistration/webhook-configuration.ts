@@ -64,6 +64,7 @@ export function webhookConfiguration(
     ],
     generation: true,
     strategy: {
+      metadataTold: { '': ['whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validateWebhooks(object, { mutating, check }),
       validateUpdate: (_, object, old) => validateWebhooks(object, { mutating, check, old }),

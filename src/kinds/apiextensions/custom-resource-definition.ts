@@ -187,7 +187,6 @@ function addStoredVersion(crd: Crd): void {
 function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {
   if (context.subresource === 'status') {
     crd.spec = old.spec;
-    crd.metadata = keptForStatus(crd, old);
     return;
   }
   crd.status = structuredClone(old.status ?? newStatus());
@@ -195,15 +194,6 @@ function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {
     crd.metadata.generation = (old.metadata.generation ?? 0) + 1;
   }
   addStoredVersion(crd);
-}
-
-/** A status write leaves metadata alone; only who owns what moves. */
-function keptForStatus(crd: Crd, old: Crd): Crd['metadata'] {
-  const { managedFields } = crd.metadata;
-  const kept = { ...old.metadata };
-  if (managedFields === undefined) delete kept.managedFields;
-  else kept.managedFields = managedFields;
-  return kept;
 }
 
 /** What the author may leave out; `storedVersions` begins with the storage version. */

@@ -150,7 +150,7 @@ export function apiService(dialect: Dialect): ResourceDef {
     ],
     storage: { prefix: `/registry/${dialect.group('apiregistration')}/apiservices/` },
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['change', 'whole'] },
       validateName: pathSegment,
       hasStatus: true,
       allowUnconditionalUpdate: false,

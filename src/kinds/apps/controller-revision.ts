@@ -58,7 +58,7 @@ export function controllerRevision(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => [...validate(object), ...validateData(object['data'])],
       validateUpdate: (_, object, old) => [

@@ -180,7 +180,7 @@ export function daemonSet(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => {

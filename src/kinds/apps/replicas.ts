@@ -38,7 +38,7 @@ export function replicaStrategy(
 ) {
   return {
     validateName: dnsSubdomain,
-    metadataTold: { '': 2 },
+    metadataTold: { '': ['whole', 'change'] },
     hasStatus: true,
     prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
     prepareForUpdate: (context, object, old) => {

@@ -192,7 +192,7 @@ export function cronJob(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
-      metadataTold: { status: 0 },
+      metadataTold: { status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => dropDisabledOf(object),

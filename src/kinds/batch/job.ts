@@ -134,7 +134,7 @@ export function job(dialect: Dialect): ResourceDef {
     storage: { fieldsOf },
     generation: true,
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       defaultPropagation: 'Orphan',

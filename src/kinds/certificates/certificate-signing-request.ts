@@ -211,7 +211,11 @@ export function certificateSigningRequest(dialect: Dialect): ResourceDef {
       fieldsOf: (object) => ({ 'spec.signerName': textAt(object, 'spec', 'signerName') }),
     },
     strategy: {
-      metadataTold: { '': 2, approval: 2, status: 2 },
+      metadataTold: {
+        '': ['whole', 'change'],
+        approval: ['whole', 'change'],
+        status: ['whole', 'change'],
+      },
       // Any name will do that can stand in a path.
       validateName: pathSegment,
       prepareForCreate: stampRequester,

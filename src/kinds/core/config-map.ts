@@ -87,7 +87,7 @@ export function configMap(dialect: Dialect): ResourceDef {
     shortNames: ['cm'],
     versions: [{ version: 'v1', columns: [nameColumn, dataColumn, ageColumn] }],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object as ConfigMap),
       validateUpdate: (_, object, old) => [

@@ -104,7 +104,7 @@ export function endpoints(dialect: Dialect): ResourceDef {
       ],
       storage: { prefix: '/registry/services/endpoints/' },
       strategy: {
-        metadataTold: { '': 2 },
+        metadataTold: { '': ['change', 'whole'] },
         validateName: dnsSubdomain,
         validateCreate: (_, object) => validate(object),
         validateUpdate: (_, object) => validate(object),

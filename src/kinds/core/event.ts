@@ -170,7 +170,7 @@ export function coreEvent(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: pathSegment,
       judgesBeforeMetadata: true,
-      metadataTold: { '': 0 },
+      metadataTold: { '': [] },
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => validate(object),
       allowCreateOnUpdate: true,

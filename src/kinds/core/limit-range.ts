@@ -32,6 +32,7 @@ export function limitRange(dialect: Dialect): ResourceDef {
     shortNames: ['limits'],
     versions: [{ version: 'v1', defaults: fillDefaults, columns: [nameColumn, createdAtColumn] }],
     strategy: {
+      metadataTold: { '': ['whole'] },
       validateName: dnsSubdomain,
       prepareForCreate: (_, object) => {
         const { metadata } = object;

@@ -103,7 +103,7 @@ export function namespace(dialect: Dialect): ResourceDef {
     storage: { fieldsOf: (object) => ({ 'status.phase': textAt(object, 'status', 'phase') }) },
     subresources: [{ name: 'finalize', verbs: ['update'] }, statusSubresource],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'change'] },
       validateName: dnsLabel,
       prepareForCreate: (_, object) => prepareForCreate(object as Namespace, dialect),
       prepareForUpdate,

@@ -106,7 +106,7 @@ export function node(dialect: Dialect): ResourceDef {
     },
     keepsStatusOnCreate: true,
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => dropNodeConfig(object),

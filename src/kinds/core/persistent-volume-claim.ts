@@ -90,7 +90,7 @@ export function persistentVolumeClaim(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': 3 },
+      metadataTold: { '': ['whole', 'change', 'whole'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => {

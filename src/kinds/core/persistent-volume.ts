@@ -98,7 +98,7 @@ export function persistentVolume(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'whole'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: ({ nowMs }, object) => {

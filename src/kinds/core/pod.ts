@@ -79,7 +79,7 @@ export function pod(dialect: Dialect): ResourceDef {
     // Of which preparation keeps the class alone.
     keepsStatusOnCreate: true,
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (context, object) => preparePod(context, object, dialect),

@@ -133,7 +133,7 @@ export function secret(dialect: Dialect): ResourceDef {
     ],
     storage: { fieldsOf: (object) => ({ type: textAt(object, 'type') }) },
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object as Secret, dialect),
       validateUpdate: (_, object, old) => [

@@ -40,7 +40,7 @@ export function serviceAccount(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       prepareForCreate: (_, object) => keepNamesOnly(object as ServiceAccount),
       prepareForUpdate: (_, object) => keepNamesOnly(object as ServiceAccount),

@@ -116,7 +116,7 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
       }),
     },
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['change', 'whole'] },
       validateName: dns1035Label,
       hasStatus: true,
       ...(allocate === undefined ? {} : { allocate }),

@@ -94,6 +94,7 @@ export function endpointSlice(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
+      metadataTold: { '': ['whole'] },
       validateName: dnsSubdomain,
       prepareForCreate: (context, object) => dropTopology(context, object, undefined, nodeLabel),
       prepareForUpdate: (context, object, old) => dropTopology(context, object, old, nodeLabel),

@@ -61,6 +61,7 @@ export function flowSchema(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
+      metadataTold: { '': ['whole'], status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },

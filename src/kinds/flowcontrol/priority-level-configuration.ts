@@ -57,6 +57,7 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
+      metadataTold: { '': ['whole'], status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },

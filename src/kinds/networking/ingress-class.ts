@@ -78,7 +78,7 @@ export function ingressClass(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [

@@ -57,7 +57,7 @@ export function ingress(dialect: Dialect): ResourceDef {
     storage: { prefix: '/registry/ingress/' },
     generation: true,
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['change', 'whole'] },
       validateName: dnsSubdomain,
       hasStatus: true,
       validateCreate: (_, object) => validateNewIngress(object, dialect),

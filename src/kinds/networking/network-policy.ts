@@ -40,7 +40,7 @@ export function networkPolicy(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validateNetworkPolicy(object),
       validateUpdate: (_, object) => toldTwice(validateNetworkPolicy(object)),

@@ -72,7 +72,7 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object, dialect),
       validateUpdate: (_, object, old) => [

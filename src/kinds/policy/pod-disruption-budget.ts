@@ -72,7 +72,7 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
     ],
     generation: true,
     strategy: {
-      metadataTold: { '': 0, status: 0 },
+      metadataTold: { '': [], status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
       validateCreate: (_, object) => validate(object),

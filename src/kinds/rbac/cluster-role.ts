@@ -42,7 +42,7 @@ export function clusterRole(dialect: Dialect): ResourceDef {
     scope: 'Cluster',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: {
-      metadataTold: { '': 3 },
+      metadataTold: { '': ['whole', 'whole', 'change'] },
       validateName: pathSegment,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => toldTwice(validate(object)),

@@ -17,7 +17,7 @@ export function role(dialect: Dialect): ResourceDef {
     scope: 'Namespaced',
     versions: [{ version: 'v1', columns: [nameColumn, createdAtColumn] }],
     strategy: {
-      metadataTold: { '': 3 },
+      metadataTold: { '': ['whole', 'whole', 'change'] },
       validateName: pathSegment,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object) => toldTwice(validate(object)),

@@ -89,7 +89,7 @@ function validateRoleRefKept(object: BindingLike, old: BindingLike): FieldError[
 export function bindingStrategy(options: BindingOptions): Strategy {
   return {
     validateName: pathSegment,
-    metadataTold: { '': 3 },
+    metadataTold: { '': ['whole', 'whole', 'change'] },
     validateCreate: (_, object) => validateBinding(object as BindingLike, options),
     validateUpdate: (_, object, old) => [
       ...toldTwice(validateBinding(object as BindingLike, options)),

@@ -77,7 +77,7 @@ export function csiNode(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'whole'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [...toldTwice(validate(object)), ...kept(object, old)],

@@ -63,7 +63,7 @@ export function csiStorageCapacity(dialect: Dialect): ResourceDef {
     scope: 'Namespaced',
     versions: [{ version: 'v1' }],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],

@@ -153,7 +153,7 @@ export function storageClass(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'change'] },
       validateName: dnsSubdomain,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],

@@ -91,7 +91,7 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
       },
     ],
     strategy: {
-      metadataTold: { '': 2 },
+      metadataTold: { '': ['whole', 'whole'], status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
       resetFields: { '': ['status'], status: ['metadata', 'spec'] },
