@@ -348,6 +348,13 @@ describe('subresources', () => {
     await server.post(at, { ...set, spec: { replicas: 2 } });
     const status = { replicas: 1, selector: 'app=a' };
     await server.patch(`${at}/a/status`, { status }, 'merge');
+    const { columnDefinitions } = (await server.get(`${at}/a/scale`, table)).body;
+    expect(columnDefinitions.map((one: Loose) => [one.name, one.type, one.format])).toEqual([
+      ['Name', 'string', 'name'],
+      ['Desired', 'integer', ''],
+      ['Available', 'integer', ''],
+      ['Age', 'date', ''],
+    ]);
     const { body } = await server.get(`${at}/a/scale`);
     expect(body).toMatchObject({
       apiVersion: 'autoscaling/v1',

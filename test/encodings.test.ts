@@ -171,6 +171,31 @@ describe('protobuf', () => {
     expect(posted.status).toBe(415);
   });
 
+  test('CODEC-3, CODEC-6, WATCH-9: but custom kinds have their metadata in protobuf', async () => {
+    const path = `/apis/example.com/v1/namespaces/${await freshNamespace(server)}/widgets`;
+    const widget = { apiVersion: 'example.com/v1', kind: 'Widget', metadata: { name: 'a' } };
+    const { metadata } = (await server.post(path, widget)).body;
+    const as = (kind: string) => `${protobuf};as=${kind};v=v1;g=meta.svc.io`;
+    const one = await raw({ path: `${path}/a`, accept: as('PartialObjectMetadata') });
+    expect(one).toMatchObject({ status: 200, type: protobuf });
+    const decoded = openAs('meta.v1.PartialObjectMetadata', one.bytes);
+    expect(decoded).toMatchObject({ kind: 'PartialObjectMetadata', metadata: { name: 'a' } });
+    expect((decoded.metadata as JsonObject)['uid']).toBe(metadata.uid);
+    const list = await raw({ path, accept: as('PartialObjectMetadataList') });
+    expect(list).toMatchObject({ status: 200, type: protobuf });
+    const { items } = openAs('meta.v1.PartialObjectMetadataList', list.bytes);
+    expect(items).toMatchObject([{ metadata: { uid: metadata.uid } }]);
+    const isWhole = (bytes: Buffer) =>
+      bytes.length >= 4 && bytes.length >= 4 + bytes.readUInt32BE();
+    const watch = await raw(
+      { path: `${path}?watch=1`, accept: as('PartialObjectMetadata') },
+      isWhole,
+    );
+    expect(watch).toMatchObject({ status: 200, type: `${protobuf};stream=watch` });
+    const table = await raw({ path, accept: as('Table') });
+    expect(table.status).toBe(406);
+  });
+
   test('CODEC-3: a body that is no protobuf is 400', async () => {
     const path = '/api/v1/namespaces/default/configmaps';
     for (const body of [Buffer.from('{}'), Buffer.from('k8s\0\xff', 'latin1'), Buffer.alloc(0)]) {

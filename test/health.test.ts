@@ -10,7 +10,10 @@ import { freshNamespace, startTestServer, type TestServer } from './harness.ts';
 const endpoints = ['healthz', 'livez', 'readyz'] as const;
 const hooks = [
   'generic-apiserver-start-informers',
+  'start-apiextensions-informers',
+  'start-apiextensions-controllers',
   'crd-informer-synced',
+  'start-system-namespaces-controller',
   'bootstrap-controller',
   'rbac/bootstrap-roles',
 ];

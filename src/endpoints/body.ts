@@ -63,7 +63,8 @@ export function decoderFor(
 ): BodyDecoder {
   if (contentType === undefined || contentType === '') return decodeJsonBody;
   const { served, dialect } = options;
-  const named = (mediaType: string) => served.find((one) => one.mediaType === mediaType);
+  const named = (mediaType: string) =>
+    served.find((one) => one.mediaType === mediaType && one.covers === 'objects');
   const encoding = named(contentType) ?? named(contentMediaType(contentType) ?? '');
   if (encoding === undefined) throw unsupportedMediaType(mediaTypes(served));
   return (bytes) => decoders[encoding.form](bytes, dialect);

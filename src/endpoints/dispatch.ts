@@ -27,7 +27,6 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   if (run === undefined) throw refusedMethod(info, found.def);
   const output = negotiateOutput(exchange, info, {
     served: context.encodings.of(found.def),
-    named: context.encodings.failures,
     beforeRefusal: () => {
       if (acrossNamespaces.has(info.verb)) checkListQuery(context.dialect, info.query);
     },

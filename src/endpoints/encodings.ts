@@ -14,6 +14,8 @@ export type Form = 'json' | 'yaml' | 'protobuf' | 'cbor';
 /** One encoding of answers and bodies: what negotiation knows of it, and how it is written. */
 export interface ServedEncoding extends EncodingDescriptor {
   readonly form: Form;
+  /** What comes in it: objects, or only what has types of the server's own, such as metadata alone. */
+  readonly covers: 'objects' | 'metadata';
   /** Content-Type of a watch in it. */
   readonly watchType: string;
   encode(value: JsonValue): MaybePromise<Buffer>;
@@ -21,6 +23,7 @@ export interface ServedEncoding extends EncodingDescriptor {
 
 export const jsonEncoding: ServedEncoding = {
   form: 'json',
+  covers: 'objects',
   mediaType: 'application/json',
   watchType: 'application/json',
   streams: true,
@@ -30,6 +33,7 @@ export const jsonEncoding: ServedEncoding = {
 
 const yamlEncoding: ServedEncoding = {
   form: 'yaml',
+  covers: 'objects',
   mediaType: 'application/yaml',
   watchType: 'application/yaml',
   streams: false,
@@ -43,6 +47,7 @@ const yamlEncoding: ServedEncoding = {
 
 const cborEncoding: ServedEncoding = {
   form: 'cbor',
+  covers: 'objects',
   mediaType: 'application/cbor',
   watchType: 'application/cbor-seq',
   streams: true,
@@ -54,6 +59,7 @@ function protobufEncoding(dialect: Dialect): ServedEncoding {
   const mediaType = dialect.protobufMediaType as ServedEncoding['mediaType'];
   return {
     form: 'protobuf',
+    covers: 'objects',
     mediaType,
     watchType: `${mediaType};stream=watch`,
     streams: true,
@@ -80,14 +86,18 @@ export interface Encodings {
   readonly cbor: 'served' | 'off';
 }
 
-/** Custom kinds have no protobuf form, nor have built-in ones without a table of numbers. */
+/**
+ * Custom kinds have no protobuf form, nor have built-in ones without a table of numbers; but their
+ * metadata has.
+ */
 export function createEncodings(options: {
   readonly dialect: Dialect;
   readonly cbor: 'served' | 'off';
 }): Encodings {
   const { dialect } = options;
   const cbor = options.cbor === 'served' ? [cborEncoding] : [];
-  const plain = [jsonEncoding, yamlEncoding, ...cbor];
+  const metadata: ServedEncoding = { ...protobufEncoding(dialect), covers: 'metadata' };
+  const plain = [jsonEncoding, yamlEncoding, metadata, ...cbor];
   const typed = [jsonEncoding, yamlEncoding, protobufEncoding(dialect), ...cbor];
   const known = new WeakMap<ResourceDef, readonly ServedEncoding[]>();
   return {

@@ -45,7 +45,6 @@ function memoOf(served: readonly ServedEncoding[]): Memo {
 /**
  * The encoding of an answer, from `Accept`, `pretty` and the User-Agent (CODEC-1, CODEC-2). A clause
  * that asks for something not served is passed over for the next. Throws 406.
- * @param place.named what a refusal says is served: the same unless given
  * @param place.beforeRefusal called where a type is known but not to be had this way; it may have
  *   something else to complain of
  */
@@ -54,22 +53,21 @@ export function negotiateOutput(
   info: RequestInfo,
   place: {
     readonly served: readonly ServedEncoding[];
-    readonly named?: readonly ServedEncoding[];
     readonly beforeRefusal?: () => void;
   },
 ): Output {
-  const { served, named = served } = place;
+  const { served } = place;
   const choice = chosen(exchange.header('accept'), placeOf(info), served);
   if (choice !== undefined) return withPretty(choice, isPretty(exchange, info.query));
   const header = exchange.header('accept') ?? '';
-  const isRouted = info.isResourceRequest && served.some(({ form }) => form === 'protobuf');
+  const isRouted = info.isResourceRequest && served.every((one) => one.covers === 'objects');
   if (isRouted && !namesServed(header, served)) {
     throw notRepresentable(representations(info, served));
   }
   place.beforeRefusal?.();
   const isUnstreamable =
     choose(parseAccept(header), { place: placeOf(info), mustStream: false }, served) !== undefined;
-  throw notAcceptable(mediaTypes(named, isUnstreamable));
+  throw notAcceptable(mediaTypes(served, isUnstreamable));
 }
 
 /** Whether any clause names a type there is, whatever it wants of it. */
@@ -147,7 +145,9 @@ function choiceOf(
     pretty: parameters.get('pretty') === '1',
   };
   const isTransform = ['as', 'g', 'v'].some((name) => parameters.has(name));
-  if (!isTransform) return { ...base, as: 'none', version: 'v1' };
+  if (!isTransform) {
+    return encoding.covers === 'objects' ? { ...base, as: 'none', version: 'v1' } : undefined;
+  }
   if (place === 'document') return undefined;
   const as = transforms.find((one) => one === parameters.get('as'));
   const version = metaVersions.find((one) => one === parameters.get('v'));

@@ -1,7 +1,7 @@
 import { cloneJson } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { CrdScale } from '../catalogue/crd-shape.ts';
-import type { ResourceDef } from '../catalogue/resource-def.ts';
+import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { ownersForScale, ownersFromScale } from '../engines/apply/scale-owners.ts';
 import { scale as scaleKind, validateScale } from '../kinds/autoscaling/scale.ts';
@@ -70,7 +70,24 @@ function scaleTarget({ target, context }: ApiCall): Target {
   kinds.set(dialect, def);
   const [version] = def.versions;
   if (version === undefined) throw new Error('a Scale has no version');
-  return { ...target, def, version };
+  if (target.def.custom === undefined) return { ...target, def, version };
+  return { ...target, def, version: printedAsCustom(version) };
+}
+
+const printed = new WeakMap<VersionDef, VersionDef>();
+
+/** The Scale of a custom kind is printed as custom kinds are: with a name and a time that say so. */
+function printedAsCustom(version: VersionDef): VersionDef {
+  let known = printed.get(version);
+  if (known === undefined) {
+    const columns = version.columns?.map((column) => {
+      if (column.name === 'Name') return { ...column, format: 'name' };
+      return column.name === 'Age' ? { ...column, type: 'date' as const } : column;
+    });
+    known = columns === undefined ? version : { ...version, columns };
+    printed.set(version, known);
+  }
+  return known;
 }
 
 async function getScale(call: ApiCall, paths: CrdScale): Promise<void> {

@@ -44,7 +44,10 @@ export function runStartHooks(options: {
   );
   const hooks: readonly [string, () => Promise<unknown>][] = [
     ['generic-apiserver-start-informers', () => api.informersReady()],
+    ['start-apiextensions-informers', () => api.customKindsReady()],
+    ['start-apiextensions-controllers', () => api.customKindsReady()],
     ['crd-informer-synced', () => api.customKindsReady()],
+    ['start-system-namespaces-controller', namespaces],
     ['bootstrap-controller', namespaces],
     [
       'scheduling/bootstrap-system-priority-classes',
