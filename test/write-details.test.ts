@@ -156,6 +156,26 @@ describe('the replicas of a scale', () => {
   });
 });
 
+describe('the scale of a custom kind', () => {
+  test('SSA-10: replicas bring the defaults of the spec that comes with them', async () => {
+    const properties = {
+      spec: {
+        type: 'object',
+        properties: { replicas: { type: 'integer' }, mode: { type: 'string', default: 'slow' } },
+      },
+    };
+    const scale = { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' };
+    const thing = await defineThing(server, [{ properties, subresources: { scale } }]);
+    const name = freshName();
+    await server.post(thing.path(namespace), thing.body(name, {}));
+    const path = `${thing.path(namespace)}/${name}`;
+    const scaled = await server.patch(`${path}/scale`, { spec: { replicas: 2 } }, 'merge');
+    expect(scaled.status).toBe(200);
+    const { spec } = (await server.get(path)).body;
+    expect(spec).toEqual({ replicas: 2, mode: 'slow' });
+  });
+});
+
 describe('versions of an autoscaler', () => {
   const autoscaler = (name: string, version: string, more: JsonObject = {}) => ({
     apiVersion: `autoscaling/${version}`,

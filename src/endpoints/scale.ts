@@ -207,7 +207,11 @@ async function withScale(
   if (target.def.custom === undefined) check(changed);
   else if (wanted === noneYet) throw emptyReplicas(paths);
   checkUid(target, { changed, object, way });
-  if (wanted !== replicas) setReplicas(object, paths.specReplicasPath, wanted);
+  if (wanted !== replicas) {
+    setReplicas(object, paths.specReplicasPath, wanted);
+    // The replicas may bring a spec, and that has defaults.
+    target.version.decode?.(object, { keepsNulls: true });
+  }
   const { resourceVersion = '', managedFields } = changed.metadata;
   if (resourceVersion !== '') object.metadata.resourceVersion = resourceVersion;
   const { managedFields: before } = object.metadata;
