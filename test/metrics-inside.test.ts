@@ -89,6 +89,14 @@ describe('OPS-1: admission', () => {
     const mine = grown('apiserver_request_sli_duration_seconds_sum', own);
     expect(mine).toBeGreaterThan(0);
     expect(slow - mine).toBeGreaterThan(seconds * 0.9);
+    const called = { host: new URL(service.url).host };
+    expect(grown('rest_client_requests_total', { ...called, code: '200', method: 'POST' })).toBe(1);
+    const posted = { ...called, verb: 'POST' };
+    expect(grown('rest_client_request_duration_seconds_sum', posted)).toBeGreaterThan(
+      seconds * 0.9,
+    );
+    expect(grown('rest_client_request_size_bytes_sum', posted)).toBeGreaterThan(500);
+    expect(grown('rest_client_response_size_bytes_sum', posted)).toBeGreaterThan(50);
     const asked = { name: 'MutatingAdmissionWebhook', type: 'admit', operation: 'CREATE' };
     expect(grown(`${plugin}_sum`, { ...asked, rejected: 'false' })).toBeGreaterThan(seconds * 0.9);
   });

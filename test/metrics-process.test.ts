@@ -106,3 +106,53 @@ test('OPS-1: /metrics/slis has how the checks of health ended, and nothing else'
   expect((await server.get('/metrics/slis', { token: undefined })).status).toBe(403);
   expect((await server.get('/metrics/other')).status).toBe(404);
 });
+
+test('OPS-1: uses of tokens of accounts are counted, and what metrics there are', async () => {
+  const namespace = await freshNamespace(server);
+  const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'a' } };
+  await server.post(accounts, account);
+  const request = { apiVersion: 'authentication.svc.io/v1', kind: 'TokenRequest', spec: {} };
+  const issued = await server.post(`${accounts}/a/token`, request);
+  const { token } = issued.body.status;
+  const name = 'serviceaccount_valid_tokens_total';
+  const before = await scrape();
+  expect(sample(before, name)).toBe(0);
+  await server.get('/version', { token });
+  await server.get('/version', { token });
+  await server.get('/version', { token: `${token}x` });
+  const text = await scrape();
+  expect(sample(text, name)).toBe(2);
+  expect(sample(text, 'serviceaccount_legacy_tokens_total')).toBe(0);
+  const stable = { stability_level: 'STABLE', deprecated_version: '' };
+  const shown = text.match(/^# HELP \S+ \[STABLE\]/gm)?.length ?? 0;
+  expect(sample(text, 'registered_metrics_total', stable)).toBeGreaterThanOrEqual(shown);
+  expect(sample(text, 'hidden_metrics_total')).toBe(1);
+});
+
+test('OPS-1: the addresses and ports that Services have are counted', async () => {
+  const namespace = await freshNamespace(server);
+  const path = `/api/v1/namespaces/${namespace}/services`;
+  const look = async () => {
+    const text = await scrape();
+    const [ips, ports] = [
+      'kube_apiserver_clusterip_allocator',
+      'kube_apiserver_nodeport_allocator',
+    ];
+    const of = { cidr: '10.0.0.0/24' };
+    return [
+      sample(text, `${ips}_allocated_ips`, of),
+      sample(text, `${ips}_available_ips`, of),
+      sample(text, `${ports}_allocated_ports`),
+      sample(text, `${ports}_available_ports`),
+    ] as const;
+  };
+  const [ips, freeIps, ports, freePorts] = await look();
+  expect([ips + freeIps, ports + freePorts]).toEqual([254, 2768]);
+  const spec = { type: 'NodePort', ports: [{ port: 80 }] };
+  const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'a' }, spec };
+  expect((await server.post(path, service)).status).toBe(201);
+  expect(await look()).toEqual([ips + 1, freeIps - 1, ports + 1, freePorts - 1]);
+  await server.remove(`${path}/a`);
+  expect(await look()).toEqual([ips, freeIps, ports, freePorts]);
+});

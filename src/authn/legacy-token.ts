@@ -1,3 +1,4 @@
+import type { Counter } from '../base/metrics.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { noteForAudit } from './audit-notes.ts';
 import { bearerToken } from './bearer.ts';
@@ -50,6 +51,8 @@ export function createLegacyTokenAuthenticator(options: {
   readonly lookup: 'required' | 'off';
   /** What tells of such a token in the audit log, with the user's name. */
   readonly auditAnnotation: string;
+  /** Counts tokens that were good. */
+  readonly used?: Counter;
   readonly objects: TokenObjects & {
     /** The token a Secret holds; undefined when there is none that is not being deleted. */
     tokenOf(at: { namespace: string; name: string }): Promise<string | undefined>;
@@ -70,6 +73,7 @@ export function createLegacyTokenAuthenticator(options: {
         throw new TokenError('service account token has been invalidated');
       }
     }
+    options.used?.add(1);
     return {
       name: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
       uid: serviceAccount.uid,

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import type { Counter } from '../base/metrics.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { bearerToken } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
@@ -32,6 +33,8 @@ export function createServiceAccountAuthenticator(options: {
   readonly objects: TokenObjects;
   readonly lookup: 'required' | 'off';
   readonly clock: Clock;
+  /** Counts tokens that were good. */
+  readonly used?: Counter;
 }): Authenticator {
   const { keys, issuers, audiences, labelDomain, clock } = options;
   const verified = new TokenMemo();
@@ -49,8 +52,11 @@ export function createServiceAccountAuthenticator(options: {
     verified.put(token, claims);
     return claims;
   };
-  const userFor = (claims: TokenClaims) =>
-    options.lookup === 'off' ? userOf(claims, labelDomain) : lookUp(options, claims);
+  const userFor = (claims: TokenClaims) => {
+    if (options.lookup !== 'off') return lookUp(options, claims);
+    options.used?.add(1);
+    return userOf(claims, labelDomain);
+  };
   return {
     name: 'service-account',
     authenticate(exchange) {
@@ -73,7 +79,11 @@ function quotedList(texts: readonly string[]): string {
 }
 
 async function lookUp(
-  options: { readonly objects: TokenObjects; readonly labelDomain: string },
+  options: {
+    readonly objects: TokenObjects;
+    readonly labelDomain: string;
+    readonly used?: Counter;
+  },
   claims: TokenClaims,
 ): Promise<UserInfo> {
   const { namespace, serviceAccount } = claims;
@@ -94,6 +104,7 @@ async function lookUp(
       throw new TokenError(`service account token has been invalidated: ${resource}`);
     }
   }
+  options.used?.add(1);
   return userOf(claims, options.labelDomain);
 }
 

@@ -55,6 +55,8 @@ export interface MetricRegistry {
   gauge(definition: MetricDefinition): Family<Gauge>;
   histogram(definition: HistogramDefinition): Family<Histogram>;
   summary(definition: SummaryDefinition): Family<Summary>;
+  /** What is registered, with those that are hidden. */
+  definitions(): Iterable<{ readonly definition: MetricDefinition; readonly isHidden: boolean }>;
   /** All metrics in the text format, version 0.0.4, in order of their names. */
   render(): string;
 }
@@ -74,12 +76,15 @@ export function createMetricRegistry(options: {
   readonly onDeprecated?: (metric: { readonly name: string; readonly from: string }) => void;
 }): MetricRegistry {
   const shown = new Map<string, { lines(): string }>();
+  const all: { definition: MetricDefinition; isHidden: boolean }[] = [];
   const register = <Series>(definition: MetricDefinition, parts: Parts<Series>): Family<Series> => {
     const { name, deprecatedFrom: from } = definition;
     if (shown.has(name)) throw new Error(`the metric ${name} is there already`);
     const family = createFamily(definition, parts);
     const age = from === undefined ? 0 : minorOf(options.release) - minorOf(from);
-    if (age >= shownReleases && options.hidden === 'hidden') {
+    const isHidden = age >= shownReleases && options.hidden === 'hidden';
+    all.push({ definition, isHidden });
+    if (isHidden) {
       return { of: () => parts.idle, clear: () => {} };
     }
     if (from !== undefined && age >= 0) options.onDeprecated?.({ name, from });
@@ -103,6 +108,7 @@ export function createMetricRegistry(options: {
         create: () => createSummary(definition),
         idle,
       }),
+    definitions: () => all,
     render() {
       const names = [...shown.keys()].sort();
       return names.map((name) => shown.get(name)?.lines() ?? '').join('');

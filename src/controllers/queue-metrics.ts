@@ -25,8 +25,11 @@ export interface QueueMeters {
   look(): void;
 }
 
-/** 10 ns, and up to ten seconds. */
-const buckets = Array.from({ length: 10 }, (_, step) => Number(`1e${step - 8}`));
+/** 10 ns, and up to ten seconds, multiplied out as upstream does: queries name bounds by their text. */
+const buckets: readonly number[] = Array.from({ length: 9 }).reduce<number[]>(
+  (bounds) => [...bounds, (bounds.at(-1) as number) * 10],
+  [10e-9],
+);
 
 /** Registers the metrics; once for a registry. `now` gives monotonic milliseconds. */
 export function createQueueMeters(registry: MetricRegistry, now: () => number): QueueMeters {

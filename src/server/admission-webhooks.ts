@@ -9,6 +9,7 @@ import type { ClientConfig } from '../client/client-config.ts';
 import { createHttpClient, type HttpClient } from '../client/http-client.ts';
 import { goNetworkError } from '../client/network-wording.ts';
 import { StatusError } from '../meta/status.ts';
+import type { ClientMeter } from './client-metrics.ts';
 import { hostRoots } from './host-roots.ts';
 import { readWhole } from './read-whole.ts';
 import type { ResolveService } from './service-address.ts';
@@ -27,6 +28,7 @@ interface Calling {
   readonly clock: Clock;
   readonly resolve: ResolveService;
   readonly credentials?: WebhookCredentials | undefined;
+  readonly meter: ClientMeter;
   readonly clients: Map<string, HttpClient>;
 }
 
@@ -35,6 +37,8 @@ interface Shot {
   readonly client: HttpClient;
   readonly path: string;
   readonly host: string | undefined;
+  /** `host:port` as the configuration names it. */
+  readonly named: string;
   readonly body: string;
   readonly signal: AbortSignal;
   readonly answerBytesMax: number;
@@ -48,6 +52,7 @@ export function createAdmissionWebhooks(options: {
   readonly clock: Clock;
   readonly resolve: ResolveService;
   readonly credentials?: WebhookCredentials | undefined;
+  readonly meter: ClientMeter;
 }): WebhookPort {
   const calling: Calling = { ...options, clients: new Map() };
   return {
@@ -99,7 +104,7 @@ const rooted = (path: string) => (path.startsWith('/') ? path : `/${path}`);
 async function targetOf(
   address: WebhookAddress,
   calling: Calling,
-): Promise<Pick<Shot, 'client' | 'path' | 'host'>> {
+): Promise<Pick<Shot, 'client' | 'path' | 'host' | 'named'>> {
   const { caPem } = address;
   if (address.service === undefined) {
     const url = new URL(address.url);
@@ -109,6 +114,7 @@ async function targetOf(
       client: clientFor({ server, caPem }, host, calling),
       path: url.pathname,
       host: undefined,
+      named: url.host,
     };
   }
   const { namespace, name, path, port } = address.service;
@@ -120,6 +126,7 @@ async function targetOf(
     client: clientFor({ server, caPem, tlsServerName }, host, calling),
     path: rooted(path),
     host,
+    named: host,
   };
 }
 
@@ -151,7 +158,10 @@ function clientFor(
 
 async function persist(calling: Calling, shot: Shot): Promise<Buffer> {
   for (let retries = 0; ; retries += 1) {
-    const { status, bytes, retryAfter, isText } = await send(shot);
+    const { named: host, body } = shot;
+    const call = { host, body };
+    const answer = await calling.meter.measured(call, () => send(shot));
+    const { status, bytes, retryAfter, isText } = answer;
     if (status >= 200 && status < 300) return bytes;
     const seconds = /^\d{1,9}$/.test(retryAfter ?? '') ? Number(retryAfter) : undefined;
     const mayPass = status === 429 || status >= 500;
@@ -159,6 +169,7 @@ async function persist(calling: Calling, shot: Shot): Promise<Buffer> {
       const text = isText ? bytes.toString('utf8').trim() : 'unknown';
       throw new WebhookCallError(serverResponseError(status, text, bytes), { code: status });
     }
+    calling.meter.retried(host, status);
     await pause(calling.clock, seconds * 1000, shot.signal);
   }
 }

@@ -39,7 +39,7 @@ export function createAdmission(options: {
   const { admission = {} } = config;
   const { snapshot } = catalogue;
   const objects = createObjectReader({ dialect, caches, snapshot });
-  const reaching = { clock: config.clock, dialect, objects };
+  const reaching = { clock: config.clock, dialect, objects, registry: options.metrics };
   const tools: AdmissionTools = {
     dialect,
     clock: config.clock,

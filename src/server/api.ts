@@ -104,7 +104,7 @@ export function createApi(options: {
   const registry = createRegistry({ ...wired, escalation: authorization });
   const customKinds = followDefinitions({ ...wired, registry, claims: options.claims, queues });
   const { caches } = registry;
-  const tokens = createServiceAccountTokens({ config, dialect, catalogue, caches });
+  const tokens = createServiceAccountTokens({ ...wired, caches, registry: metrics.registry });
   const shutdown = createShutdownSignal();
   const [watches, debugPages] = [new WatchCounts(), []];
   const address = createToldAddress(config);

@@ -3,10 +3,13 @@ import type { MatchRequest } from '../authz/webhook-authorizer.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Counter, MetricRegistry } from '../base/metrics.ts';
 import type { WebhookOutcome } from '../base/webhook.ts';
+import { type ClientMeter, clientMeter } from './client-metrics.ts';
 import type { WebhookAttempt } from './webhook-client.ts';
 
 /** What authorization is measured by, under upstream's names. */
 export interface AuthorizationMetrics {
+  /** What webhooks are asked through. */
+  readonly client: ClientMeter;
   /** Counts what an authorizer decides; what it leaves to others is not counted. */
   measured(
     authorizer: Authorizer,
@@ -32,6 +35,7 @@ export function createAuthorizationMetrics(
     labels: ['type', 'name', 'decision'],
   });
   return {
+    client: clientMeter(registry, clock),
     measured(authorizer, { type, name }) {
       const counters: Partial<Record<Decision, Counter>> = {};
       return countDecisions(authorizer, (decision) => {

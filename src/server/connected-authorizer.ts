@@ -31,6 +31,7 @@ export async function connectAuthorizer(
     client,
     timeoutMs,
     clock,
+    meter: metrics.client,
     onAttempt: (attempt) => metrics.attempt(name, attempt),
   });
   const authorizer = createWebhookAuthorizer(

@@ -27,7 +27,8 @@ interface Parts {
 export function createConversions(parts: Parts): (crd: Crd) => ObjectConverter {
   const { config, dialect, catalogue, caches } = parts;
   const objects = createObjectReader({ dialect, caches, snapshot: catalogue.snapshot });
-  const webhooks = lazyWebhooks({ clock: config.clock, dialect, objects });
+  const { registry } = parts.metrics;
+  const webhooks = lazyWebhooks({ clock: config.clock, dialect, objects, registry });
   let metrics: Promise<ConversionMetrics> | undefined;
   const load = async (crd: Crd): Promise<ObjectConverter> => {
     metrics ??= import('../registry/conversion/metrics.ts').then((room) =>

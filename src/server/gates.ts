@@ -106,7 +106,11 @@ async function openOidc(options: {
 }
 
 /** Loaded only when it is asked for; last, as each token that nobody else knows costs a call. */
-async function openWebhook(options: { readonly config: ServerConfig; readonly dialect: Dialect }) {
+async function openWebhook(options: {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly registry: MetricRegistry;
+}) {
   const { webhook } = options.config.authentication;
   if (webhook === undefined) return undefined;
   const { openWebhookTokens } = await import('./webhook-tokens.ts');

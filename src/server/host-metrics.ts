@@ -31,6 +31,9 @@ export function addHostMetrics(registry: MetricRegistry): () => Promise<void> {
   };
 }
 
+/** What a limit is where there is none: the largest there can be. */
+const unlimited = 2 ** 64;
+
 function createFamilies(registry: MetricRegistry) {
   const of = (name: string, help: string) =>
     ({ name: `process_${name}`, help, stability: 'ALPHA', labels: [] }) as const;
@@ -68,7 +71,8 @@ async function textOf(file: string): Promise<string | undefined> {
 function limitOf(text: string | undefined, name: string): number | undefined {
   const line = text?.split('\n').find((one) => one.startsWith(name));
   const soft = line?.slice(name.length).trim().split(/\s+/, 1)[0];
-  return soft === undefined ? undefined : Number(soft);
+  if (soft === undefined) return undefined;
+  return soft === 'unlimited' ? unlimited : Number(soft);
 }
 
 /** The size is the 23rd member; the 2nd is a name in parentheses, which may hold spaces. */

@@ -1,6 +1,7 @@
 import type { ObjectReader } from '../admission/tools.ts';
 import type { WebhookPort } from '../admission/webhooks/port.ts';
 import type { Clock } from '../base/clock.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
 import type { Dialect } from '../dialect.ts';
 import type { WebhookCredentials } from './admission-webhooks.ts';
 
@@ -10,14 +11,18 @@ export function lazyWebhooks(parts: {
   readonly dialect: Dialect;
   readonly objects: ObjectReader;
   readonly credentials?: WebhookCredentials | undefined;
+  readonly registry: MetricRegistry;
 }): WebhookPort {
   const load = async (): Promise<WebhookPort> => {
-    const [{ createAdmissionWebhooks }, { createServiceResolver }] = await Promise.all([
-      import('./admission-webhooks.ts'),
-      import('./service-address.ts'),
-    ]);
+    const [{ createAdmissionWebhooks }, { createServiceResolver }, { clientMeter }] =
+      await Promise.all([
+        import('./admission-webhooks.ts'),
+        import('./service-address.ts'),
+        import('./client-metrics.ts'),
+      ]);
     const resolve = createServiceResolver(parts);
-    return createAdmissionWebhooks({ ...parts, resolve });
+    const meter = clientMeter(parts.registry, parts.clock);
+    return createAdmissionWebhooks({ ...parts, resolve, meter });
   };
   let loading: Promise<WebhookPort> | undefined;
   return {

@@ -59,6 +59,7 @@ export function createMetrics(options: {
     onDeprecated: ({ name, from }) => logger.warn('a metric is deprecated', { name, from }),
   });
   const looks: Look[] = [addProcessMetrics(registry, clock)];
+  looks.push(registeredLook(registry));
   addFeatures(registry, config.featureGates ?? defaultGates);
   const now = () => clock.monotonic();
   const others = new Map<string, MetricRegistry>();
@@ -114,6 +115,32 @@ async function answerOf(registry: MetricRegistry, looks: readonly Look[]): Promi
   await Promise.all(looks.map((look) => look()));
   const headers = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' };
   return { status: 200, headers, body: registry.render() };
+}
+
+/** How many metrics there are, and how many of them are not shown. */
+function registeredLook(registry: MetricRegistry): Look {
+  const registered = registry.counter({
+    name: 'registered_metrics_total',
+    help: 'Metrics that there are, by how stable they are and since when they are deprecated.',
+    stability: 'BETA',
+    labels: ['stability_level', 'deprecated_version'],
+  });
+  const hidden = registry.counter({
+    name: 'hidden_metrics_total',
+    help: 'Metrics that are not shown since they are deprecated.',
+    stability: 'BETA',
+    labels: [],
+  });
+  return () => {
+    registered.clear();
+    hidden.clear();
+    hidden.of().add(0);
+    for (const { definition, isHidden } of registry.definitions()) {
+      const { stability, deprecatedFrom: from } = definition;
+      if (isHidden) hidden.of().add(1);
+      else registered.of(stability, from === undefined ? '' : `${from}.0`).add(1);
+    }
+  };
 }
 
 /** Which features are on, and how far each has come (VER-5). */

@@ -27,6 +27,7 @@ import { openStore } from './open-store.ts';
 import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
 import { configuredKinds } from './runtime-config.ts';
 import { sealedStore } from './sealed-store.ts';
+import { serviceNumbersLook } from './service-number-metrics.ts';
 import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
 import { runStartHooks } from './start-hooks.ts';
 
@@ -173,6 +174,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   services.readFrom(api, shared?.claims);
   metrics.countObjects(api);
   metrics.measureSize(store);
+  metrics.lookAt(serviceNumbersLook(metrics.registry, services));
   return { storage, health, metrics, api };
 }
 

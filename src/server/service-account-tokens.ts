@@ -13,6 +13,7 @@ import {
   type TokenKey,
 } from '../authn/service-account-token.ts';
 import { isObject } from '../base/json.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { Dialect } from '../dialect.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
@@ -34,14 +35,17 @@ export function createServiceAccountTokens(options: {
   readonly dialect: Dialect;
   readonly catalogue: Catalogue;
   readonly caches: CachePool;
+  readonly registry: MetricRegistry;
 }): ServiceAccountTokens {
   const { config, dialect, catalogue, caches } = options;
+  const uses = countedUses(options.registry);
   const { clock } = config;
   const { issuer, issuers, audiences, lookup } = accountSettings(config, dialect);
   const signing = signingKey(config);
   const keys = [signing, ...verificationKeys(config)];
   const { labelDomain } = dialect;
   const objects = tokenObjects({ catalogue, caches });
+  const judging = { keys, audiences, lookup, objects };
   const legacyForm = { issuer: `${dialect.productName}/serviceaccount`, labelDomain };
   return {
     keys,
@@ -77,23 +81,29 @@ export function createServiceAccountTokens(options: {
     },
     authenticator: inTurn([
       createServiceAccountAuthenticator({
-        keys,
+        ...judging,
         issuers,
-        audiences,
         labelDomain,
-        lookup,
         clock,
-        objects,
+        used: uses.valid,
       }),
       createLegacyTokenAuthenticator({
-        keys,
+        ...judging,
         form: legacyForm,
-        audiences,
-        lookup,
         auditAnnotation: `${dialect.group('authentication')}/legacy-token`,
-        objects,
+        used: uses.legacy,
       }),
     ]),
+  };
+}
+
+/** How often tokens of accounts were used, under upstream's names (OPS-1). */
+function countedUses(registry: MetricRegistry) {
+  const counter = (name: string, help: string) =>
+    registry.counter({ name: `serviceaccount_${name}`, help, stability: 'ALPHA', labels: [] }).of();
+  return {
+    valid: counter('valid_tokens_total', 'Uses of tokens that were issued for a time.'),
+    legacy: counter('legacy_tokens_total', 'Uses of tokens that stand in Secrets.'),
   };
 }
 

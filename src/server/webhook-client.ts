@@ -6,6 +6,7 @@ import type { ClientConfig } from '../client/client-config.ts';
 import { ConnectionError, createHttpClient, type HttpClient } from '../client/http-client.ts';
 import { decodeJson } from '../codec/json.ts';
 import { printGoDuration } from '../engines/schema/go-duration.ts';
+import type { ClientMeter } from './client-metrics.ts';
 import { readWhole } from './read-whole.ts';
 import { apiRelease } from './version.ts';
 
@@ -57,6 +58,7 @@ export function createWebhook(options: {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly onAttempt?: (attempt: WebhookAttempt) => void;
+  readonly meter?: ClientMeter | undefined;
   /** How long to wait before the second attempt. */
   readonly firstPauseMs?: number;
   /** More calls than these under way mean a service that does not answer: further ones fail. */
@@ -70,7 +72,8 @@ export function createWebhook(options: {
   });
   const closed = new AbortController();
   const path = pathOf(options.client.server, timeoutMs);
-  const asking = { ...options, http, path, closed: closed.signal };
+  const { host } = new URL(options.client.server);
+  const asking = { ...options, http, path, host, closed: closed.signal };
   let calls = 0;
   let retired = false;
   const dropUnused = (): void => {
@@ -112,6 +115,8 @@ interface Asking {
   readonly clock: Clock;
   readonly closed: AbortSignal;
   readonly onAttempt?: (attempt: WebhookAttempt) => void;
+  readonly meter?: ClientMeter | undefined;
+  readonly host: string;
   readonly firstPauseMs?: number;
 }
 
@@ -189,18 +194,9 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
   closed.addEventListener('abort', onClosed);
   if (closed.aborted) onClosed();
   try {
-    const {
-      status,
-      headers,
-      body: stream,
-    } = await http.stream({
-      method: 'POST',
-      path,
-      headers: { accept: 'application/json, */*', 'content-type': 'application/json' },
-      body,
-      signal: ended.signal,
-    });
-    const bytes = await readWhole(stream, { bytesMax: answerBytesMax, tooLong });
+    const run = () => send(http, { path, body, signal: ended.signal });
+    const answer = asking.meter?.measured({ host: asking.host, body }, run) ?? run();
+    const { status, bytes, headers } = await answer;
     if (status >= 200 && status < 300) return bytes;
     throw refused(status, headers['retry-after']);
   } catch (error) {
@@ -217,6 +213,16 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
     closed.removeEventListener('abort', onClosed);
     timer.stop();
   }
+}
+
+async function send(
+  http: HttpClient,
+  request: { readonly path: string; readonly body: string; readonly signal: AbortSignal },
+) {
+  const headers = { accept: 'application/json, */*', 'content-type': 'application/json' };
+  const answer = await http.stream({ method: 'POST', headers, ...request });
+  const bytes = await readWhole(answer.body, { bytesMax: answerBytesMax, tooLong });
+  return { status: answer.status, headers: answer.headers, bytes };
 }
 
 const tooLong = () =>

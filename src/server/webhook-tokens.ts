@@ -5,8 +5,10 @@ import {
   tokenReviewVersions,
 } from '../authn/webhook-token.ts';
 import type { Logger } from '../base/log.ts';
+import type { MetricRegistry } from '../base/metrics.ts';
 import type { Webhook } from '../base/webhook.ts';
 import type { Dialect } from '../dialect.ts';
+import { clientMeter } from './client-metrics.ts';
 import type { ServerConfig } from './config.ts';
 import { accountSettings } from './service-account-tokens.ts';
 import { createWebhook } from './webhook-client.ts';
@@ -20,13 +22,18 @@ const timeoutMs = 30_000;
  * be used; whether the webhook answers is seen by the first token.
  */
 export async function openWebhookTokens(
-  options: { readonly config: ServerConfig; readonly dialect: Dialect },
+  options: {
+    readonly config: ServerConfig;
+    readonly dialect: Dialect;
+    readonly registry: MetricRegistry;
+  },
   webhook: NonNullable<ServerConfig['authentication']['webhook']>,
 ): Promise<{ readonly authenticator: Authenticator; close(): void }> {
   const { config, dialect } = options;
   const { clock } = config;
   const client = await webhookOfKubeconfig(webhook.configFile);
-  const connected = createWebhook({ client, timeoutMs, clock });
+  const meter = clientMeter(options.registry, clock);
+  const connected = createWebhook({ client, timeoutMs, clock, meter });
   const authenticator = createWebhookTokenAuthenticator({
     webhook: telling(connected, config.logger),
     version: versionOf(webhook.version),

@@ -72,6 +72,11 @@ export class ServiceLedger {
     });
   }
 
+  /** All numbers that somebody holds, in the books of now. */
+  held(): Iterable<string> {
+    return this.#holders.keys();
+  }
+
   isHeld(key: string): boolean {
     return this.#holders.has(key);
   }

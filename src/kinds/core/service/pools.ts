@@ -22,6 +22,8 @@ export interface Pool {
   readonly reservedBelow: number;
   /** The member of an index, as the ledger names it. */
   keyOf(index: number): string;
+  /** Whether what the ledger names so is a member. */
+  has(key: string): boolean;
 }
 
 /** The service addresses of one family. */
@@ -64,6 +66,12 @@ export function createAddressPool(block: IpBlock): AddressPool {
   const usable = family === 4 ? whole - 2n : (whole > v6AddressesMax ? v6AddressesMax : whole) - 1n;
   const size = Math.max(0, Number(usable));
   const addressOf = (index: number) => formatIpAddress({ family, bits: bits + 1n + BigInt(index) });
+  const keyOfAddress = (ip: string) => {
+    const address = parseIpAddress(ip);
+    if (address === undefined || address.family !== family) return undefined;
+    const index = address.bits - bits - 1n;
+    return index >= 0n && index < BigInt(size) ? addressKey(ip) : undefined;
+  };
   return {
     family: family === 4 ? 'IPv4' : 'IPv6',
     size,
@@ -72,24 +80,24 @@ export function createAddressPool(block: IpBlock): AddressPool {
     dryAddress: formatIpAddress(block.base),
     addressOf,
     keyOf: (index) => addressKey(addressOf(index)),
-    keyOfAddress(ip) {
-      const address = parseIpAddress(ip);
-      if (address === undefined || address.family !== family) return undefined;
-      const index = address.bits - bits - 1n;
-      return index >= 0n && index < BigInt(size) ? addressKey(ip) : undefined;
-    },
+    keyOfAddress,
+    has: (key) => key.startsWith('ip:') && keyOfAddress(key.slice('ip:'.length)) !== undefined,
   };
 }
 
 export function createPortPool(range: { first: number; size: number }): PortPool {
   const { first, size } = range;
+  const keyOfPort = (port: number) =>
+    port >= first && port < first + size ? portKey(port) : undefined;
   return {
     first,
     size,
     reservedBelow: reserved(BigInt(size), { step: 32n, max: 128n }),
     text: `${first}-${first + size - 1}`,
     keyOf: (index) => portKey(first + index),
-    keyOfPort: (port) => (port >= first && port < first + size ? portKey(port) : undefined),
+    keyOfPort,
+    has: (key) =>
+      key.startsWith('port:') && keyOfPort(Number(key.slice('port:'.length))) !== undefined,
   };
 }
 
