@@ -12,6 +12,13 @@ const schema = {
     properties: { spec: { type: 'object', properties: { color: { type: 'string' } } } },
   },
 };
+// Another one: what all versions share may have no fields of one version's own.
+const olderSchema = {
+  openAPIV3Schema: {
+    type: 'object',
+    properties: { ...schema.openAPIV3Schema.properties, note: { type: 'string' } },
+  },
+};
 const selectableFields = [{ jsonPath: '.spec.color' }];
 
 beforeAll(async () => {
@@ -27,7 +34,7 @@ beforeAll(async () => {
       names: { plural: 'gadgets', singular: 'gadget', kind: 'Gadget', listKind: 'GadgetList' },
       versions: [
         { name: 'v1', served: true, storage: true, schema, selectableFields },
-        { name: 'v1beta1', served: true, storage: false, schema },
+        { name: 'v1beta1', served: true, storage: false, schema: olderSchema },
       ],
     },
   });

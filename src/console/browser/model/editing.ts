@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '../../../base/json.ts';
 import type { Api, ApiRequest } from './api.ts';
 import { ApiFailure, type FailureCause, messageOf, objectOf, textOf } from './failure.ts';
 import { apiVersionOf, collectionPath, type ObjectName, objectPath } from './kinds.ts';
-import { type LoadedObject, loadedFrom, yamlType } from './object.ts';
+import { type LoadedObject, loadedFrom, loadObject, yamlType } from './object.ts';
 import { lineOfField, readYaml, withMetadata } from './yaml.ts';
 
 /** How a text becomes an object: as a new one, in the place of what is there, or merged into it. */
@@ -96,7 +96,8 @@ async function send(
     return { kind: 'accepted', object: loadedFrom(text), warnings };
   } catch (error) {
     if (options.signal?.aborted === true) throw error;
-    return outcomeOf(error, edit);
+    const outcome = outcomeOf(error, edit);
+    return outcome.kind === 'changed' ? goneOr(api, edit, outcome) : outcome;
   }
 }
 
@@ -169,6 +170,18 @@ function outcomeOf(error: unknown, edit: Edit): EditOutcome {
   if (code === 422) return invalid(message, placed(causes, edit.text));
   if (code === 400) return invalid(message, placed(strictFaults(message), edit.text));
   return { kind: 'refused', code, message };
+}
+
+/** The server takes an object that is gone for one that has changed. */
+async function goneOr(api: Api, { target }: Edit, outcome: EditOutcome): Promise<EditOutcome> {
+  try {
+    await loadObject(api, target);
+  } catch (error) {
+    if (error instanceof ApiFailure && error.code === 404) {
+      return { kind: 'refused', code: 404, message: error.message };
+    }
+  }
+  return outcome;
 }
 
 function invalid(message: string, faults: readonly EditFault[]): EditOutcome {
