@@ -27,6 +27,7 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const request = await virtualRequest(call, 'authentication.v1.TokenRequest');
   const { object, options } = request;
   checkPlace(call, object);
+  object.spec = { ...specOf(object), expirationSeconds: expirationIn(specOf(object)) };
   await recordFields(call, request, request.body);
   const accounts = context.registry.caches.of(target.def);
   const account = await accounts.get(objectKey(target.namespace, target.name), undefined);
@@ -81,8 +82,10 @@ function refuseInvalid(object: ApiObject, name: string, errors: readonly FieldEr
   throw invalidObject({ group, kind: 'TokenRequest' }, name, errors);
 }
 
+const expirationIn = (spec: JsonObject) => Number(spec.expirationSeconds ?? defaultSeconds);
+
 function expirationOf(object: ApiObject, spec: JsonObject): number {
-  const given = Number(spec.expirationSeconds ?? defaultSeconds);
+  const given = expirationIn(spec);
   const field = 'spec.expirationSeconds';
   const errors: FieldError[] = [];
   if (given < minimumSeconds)

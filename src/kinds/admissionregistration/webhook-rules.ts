@@ -160,9 +160,10 @@ function validateClient(client: JsonObject, path: string): FieldError[] {
     return [required(path, 'exactly one of url or service is required')];
   }
   if (service === undefined) return webhookUrlErrors(String(url), `${path}.url`);
+  // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
   const reference = {
-    name: textAt(service, 'name'),
-    namespace: textAt(service, 'namespace'),
+    name: textAt(service, 'namespace'),
+    namespace: textAt(service, 'name'),
     path: textAt(service, 'path'),
     port: at(service, 'port') === undefined ? 443 : numberAt(service, 'port'),
   };

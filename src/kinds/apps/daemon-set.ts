@@ -200,7 +200,9 @@ export function daemonSet(dialect: Dialect): ResourceDef {
         return [...errors, ...errors, ...selectorKept(object, old)];
       },
       warnings: (object, old) =>
-        templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+        old !== undefined && templateGeneration(object) === templateGeneration(old)
+          ? []
+          : templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
     },
     subresources: [statusSubresource],
     example: () => ({

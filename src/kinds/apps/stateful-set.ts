@@ -180,16 +180,13 @@ function warnings(
   dialect: Dialect,
 ): readonly string[] {
   const found = templateWarnings(object, old, { path: ['spec', 'template'], dialect });
-  const isSame = old !== undefined && old.metadata.generation === object.metadata.generation;
-  if (isSame) return [];
+  // Upstream's path of a claim is another one when a set is changed.
+  const member = old === undefined ? '' : '.Spec';
   objectsAt(object, 'spec', 'volumeClaimTemplates').forEach((claim, index) => {
-    found.push(...claimWarnings(objectAt(claim, 'spec'), `spec.volumeClaimTemplates[${index}]`));
+    const path = `spec.volumeClaimTemplates[${index}]${member}`;
+    found.push(...claimWarnings(objectAt(claim, 'spec'), path));
   });
-  if (numberAt(object, 'spec', 'revisionHistoryLimit') >= 0) return found;
-  return [
-    ...found,
-    'spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended',
-  ];
+  return found;
 }
 
 /** StatefulSet: replicas with names and storage of their own. */

@@ -3,6 +3,7 @@ import type { Dialect } from '../../dialect.ts';
 import {
   type FieldError,
   forbiddenField,
+  goQuoted,
   invalid,
   notSupported,
   required,
@@ -175,7 +176,15 @@ function validateContainerResource(
   return [
     ...(name === ''
       ? [required(`${path}.name`, 'must specify a resource name')]
-      : validateResourceName(name, `${path}.name`, dialect)),
+      : validateResourceName(name, `${path}.name`, dialect).map((error) =>
+          // What is no name at all is shown as a text here, not as the name of a resource.
+          error.message.includes('must be a standard resource')
+            ? error
+            : {
+                ...error,
+                message: error.message.replace(`: ${name}:`, () => `: ${goQuoted(name)}:`),
+              },
+        )),
     ...(container === ''
       ? [required(`${path}.container`, 'must specify a container')]
       : breaks(`${path}.container`, container, dnsLabel)),

@@ -100,7 +100,7 @@ function validateEnd(change: Change): FieldError[] {
   }
   const timesMoved = moved(change, 'startTime') || moved(change, 'completionTime');
   if (timesMoved && start !== '' && end !== '' && Date.parse(end) < Date.parse(start)) {
-    errors.push(invalidGo(field, goTime(end), 'must be equal to or after `startTime`'));
+    errors.push(invalidGo(field, goTime(end), 'completionTime cannot be set before startTime'));
   }
   if (
     has(status, 'Failed') &&

@@ -230,7 +230,7 @@ describe("a Job's status", () => {
       { startTime: at(1) },
       { startTime: at(1), completionTime: at(0) },
       'status.completionTime: Invalid value: 2030-01-01 00:00:00 +0000 UTC: cannot set completionTime when there is no Complete=True condition',
-      'status.completionTime: Invalid value: 2030-01-01 00:00:00 +0000 UTC: must be equal to or after `startTime`',
+      'status.completionTime: Invalid value: 2030-01-01 00:00:00 +0000 UTC: completionTime cannot be set before startTime',
     ],
     [
       {},

@@ -20,8 +20,17 @@ import { basicQuantity, knownAccessModes, knownVolumeMode, positiveQuantity } fr
 
 const claimKind = 'PersistentVolumeClaim';
 
+/** What an update may keep: groups of a data source are judged only where none was named before. */
+interface ClaimTolerance {
+  readonly groups: 'judged' | 'taken';
+}
+
 /** The spec of a claim at `path`, of its own or within a template. */
-export function validateClaimSpec(spec: JsonObject, path: string): FieldError[] {
+export function validateClaimSpec(
+  spec: JsonObject,
+  path: string,
+  tolerance: ClaimTolerance = { groups: 'judged' },
+): FieldError[] {
   const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
   const modes = `${path}.accessModes`;
   const noMode = required(modes, 'at least 1 access mode is required');
@@ -32,8 +41,8 @@ export function validateClaimSpec(spec: JsonObject, path: string): FieldError[] 
     ...validateRequest(spec, keyed(`${path}.resources`, 'storage')),
     ...validateClassName(spec, `${path}.storageClassName`),
     ...knownVolumeMode(spec, `${path}.volumeMode`),
-    ...validateDataSource(objectAt(spec, 'dataSource'), `${path}.dataSource`),
-    ...validateDataSource(objectAt(spec, 'dataSourceRef'), `${path}.dataSourceRef`),
+    ...validateDataSource(objectAt(spec, 'dataSource'), `${path}.dataSource`, tolerance),
+    ...validateDataSource(objectAt(spec, 'dataSourceRef'), `${path}.dataSourceRef`, tolerance),
     ...sourcesAgree(spec, path),
   ];
 }
@@ -48,14 +57,19 @@ function validateClassName(spec: JsonObject, field: string): FieldError[] {
   return name === '' ? [] : breaks(field, name, dnsSubdomain);
 }
 
-function validateDataSource(source: JsonObject | undefined, path: string): FieldError[] {
+function validateDataSource(
+  source: JsonObject | undefined,
+  path: string,
+  { groups }: ClaimTolerance,
+): FieldError[] {
   if (source === undefined) return [];
   const [kind, group] = [textAt(source, 'kind'), textAt(source, 'apiGroup')];
   const errors = ['name', 'kind']
     .filter((name) => textAt(source, name) === '')
     .map((name) => required(`${path}.${name}`));
-  if (group !== '') errors.push(...breaks(`${path}.apiGroup`, group, dnsSubdomain));
-  else if (kind !== claimKind) {
+  if (group !== '') {
+    if (groups === 'judged') errors.push(...breaks(`${path}.apiGroup`, group, dnsSubdomain));
+  } else if (kind !== claimKind) {
     const detail = `must be '${claimKind}' when referencing the default apiGroup`;
     errors.push(invalid(path, kind, detail));
   }
@@ -70,6 +84,10 @@ const sourceParts = ['apiGroup', 'kind', 'name'] as const;
 function sourcesAgree(spec: JsonObject, path: string): FieldError[] {
   const [plain, any] = [objectAt(spec, 'dataSource'), objectAt(spec, 'dataSourceRef')];
   if (plain === undefined || any === undefined) return [];
+  if (textAt(any, 'namespace') !== '') {
+    const detail = 'may not be specified when dataSourceRef.namespace is specified';
+    return [invalid(path, `${path}.dataSource`, detail)];
+  }
   if (sourceParts.every((part) => sameOrEmpty(plain[part], any[part]))) return [];
   return [invalid(path, `${path}.dataSource`, 'must match dataSourceRef')];
 }
@@ -118,7 +136,11 @@ export function validateClaimUpdate(
   old: ApiObject,
   dialect: Dialect,
 ): FieldError[] {
-  const errors = toldTwice(validateClaimSpec(objectAt(object, 'spec') ?? {}, 'spec'));
+  const namedGroup = ['dataSource', 'dataSourceRef'].some(
+    (source) => typeof at(old, 'spec', source, 'apiGroup') === 'string',
+  );
+  const groups = namedGroup ? 'taken' : 'judged';
+  const errors = toldTwice(validateClaimSpec(objectAt(object, 'spec') ?? {}, 'spec', { groups }));
   const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
   if (textAt(before, 'volumeName') === '') before['volumeName'] = now['volumeName'];
   errors.push(...settleClass({ object, old, now, before, dialect }));

@@ -18,6 +18,9 @@ function fillDefaults(object: JsonObject): void {
     fill(ensure(limit, 'default'), { ...objectAt(limit, 'max') });
     fill(ensure(limit, 'defaultRequest'), { ...objectAt(limit, 'default') });
     fill(ensure(limit, 'defaultRequest'), { ...objectAt(limit, 'min') });
+    for (const list of ['default', 'defaultRequest']) {
+      if (Object.keys(objectAt(limit, list) ?? {}).length === 0) delete limit[list];
+    }
   }
 }
 

@@ -38,6 +38,7 @@ export function validateInlineVolume(
 ): FieldError[] {
   const refuse = (name: string) =>
     forbiddenField(`${path}.${name}`, 'may not be specified in the context of inline volumes');
+  const mode = at(spec, 'volumeMode');
   const refused = (name: string) => (at(spec, name) === undefined ? [] : [refuse(name)]);
   const noDriver = required(`${path}.csi`, 'has to be specified in the context of inline volumes');
   const policy = textAt(spec, 'persistentVolumeReclaimPolicy');
@@ -55,7 +56,7 @@ export function validateInlineVolume(
     ...refused('nodeAffinity'),
     ...validateVolumeSource(spec, path, { volume: '', dialect }),
     ...(textAt(spec, 'storageClassName') === '' ? [] : [refuse('storageClassName')]),
-    ...(['', 'Filesystem'].includes(textAt(spec, 'volumeMode'))
+    ...(mode === undefined || mode === 'Filesystem'
       ? []
       : [
           forbiddenField(

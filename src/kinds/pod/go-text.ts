@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { goQuoted } from '../../meta/field-error.ts';
 import { textAt } from '../cells.ts';
 import { goStrings, sortedKeys } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
@@ -9,9 +10,7 @@ import { textsAt } from './fields.ts';
 /** A map of strings. */
 export function goStringMap(map: JsonObject | undefined): string {
   if (map === undefined) return 'map[string]string(nil)';
-  const members = sortedKeys(map).map(
-    (key) => `${JSON.stringify(key)}:${JSON.stringify(map[key])}`,
-  );
+  const members = sortedKeys(map).map((key) => `${goQuoted(key)}:${goQuoted(String(map[key]))}`);
   return `map[string]string{${members.join(', ')}}`;
 }
 
@@ -31,8 +30,8 @@ const goTexts = (object: JsonObject, name: string) =>
   textsAt(object, name).length === 0 ? '[]string(nil)' : goStrings(textsAt(object, name));
 
 const requirement = (type: string) => (one: JsonObject) =>
-  `${type}{Key:${JSON.stringify(textAt(one, 'key'))}, ` +
-  `Operator:${JSON.stringify(textAt(one, 'operator'))}, Values:${goTexts(one, 'values')}}`;
+  `${type}{Key:${goQuoted(textAt(one, 'key'))}, ` +
+  `Operator:${goQuoted(textAt(one, 'operator'))}, Values:${goTexts(one, 'values')}}`;
 
 /** A label selector. */
 export function goSelector(selector: JsonObject | undefined): string {
@@ -55,7 +54,7 @@ export function goNodeSelectorTerm(term: JsonObject): string {
 export function goIntOrString(value: JsonValue | undefined): string {
   const isText = typeof value === 'string';
   const number = isText ? 0 : Number(value ?? 0);
-  const text = JSON.stringify(isText ? value : '');
+  const text = goQuoted(isText ? value : '');
   return `intstr.IntOrString{Type:${isText ? 1 : 0}, IntVal:${number}, StrVal:${text}}`;
 }
 
@@ -77,4 +76,4 @@ export function goQuantity(text: string): string {
 
 /** A strategy of updates without settings of its own. */
 export const goStrategy = (type: string, name: string, settings: string): string =>
-  `${type}{Type:${JSON.stringify(name)}, RollingUpdate:(${settings})(nil)}`;
+  `${type}{Type:${goQuoted(name)}, RollingUpdate:(${settings})(nil)}`;

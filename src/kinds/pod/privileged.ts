@@ -6,7 +6,7 @@ import { objectAt } from '../fill.ts';
 import { isTrue } from './fields.ts';
 import { eachContainer } from './visit.ts';
 
-/** Where kinds have the spec of a pod. */
+/** Where kinds have the spec of a pod; that of a StatefulSet is not looked into. */
 const specPaths: ReadonlyMap<string, readonly string[]> = new Map([
   ['Pod', ['spec']],
   ['PodTemplate', ['template', 'spec']],
@@ -14,7 +14,6 @@ const specPaths: ReadonlyMap<string, readonly string[]> = new Map([
   ['Deployment.apps', ['spec', 'template', 'spec']],
   ['ReplicaSet.apps', ['spec', 'template', 'spec']],
   ['DaemonSet.apps', ['spec', 'template', 'spec']],
-  ['StatefulSet.apps', ['spec', 'template', 'spec']],
   ['Job.batch', ['spec', 'template', 'spec']],
   ['CronJob.batch', ['spec', 'jobTemplate', 'spec', 'template', 'spec']],
 ]);

@@ -4,7 +4,7 @@ import { type FieldError, forbiddenField, internal, invalid } from '../../meta/f
 import { parseIpAddress } from '../../meta/ip-address.ts';
 import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { at, numberAt, textAt } from '../cells.ts';
+import { numberAt, textAt } from '../cells.ts';
 import { invalidGo } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { isDeletionCost } from './annotations.ts';
@@ -155,7 +155,7 @@ function validateHostAddresses(status: JsonObject): FieldError[] {
   const [first] = addressesOf(status, 'hostIPs');
   if (first === undefined) return [];
   const detail = 'must be equal to `hostIP`';
-  const differs = at(status, 'hostIP') !== first;
+  const differs = textAt(status, 'hostIP') !== first;
   return [
     ...(differs ? [invalid('status.hostIPs[0].ip', first, detail)] : []),
     ...validateAddresses(status, { list: 'hostIPs', type: 'HostIP' }),

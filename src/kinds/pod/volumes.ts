@@ -36,7 +36,7 @@ export function validateVolumes(
     const field = `${path}[${index}]`;
     const name = textAt(volume, 'name');
     const found = validateSource(volume, field, { volume: name, rules });
-    if (objectAt(volume, 'ephemeral') !== undefined && podName !== '' && name !== '') {
+    if (isEphemeral(volume) && podName !== '' && name !== '') {
       found.push(...validateClaimName({ podName, name }, field));
     }
     if (name === '') found.push(required(`${field}.name`));
@@ -52,6 +52,11 @@ export function validateVolumes(
   });
   return { errors, volumes: sound };
 }
+
+/** Of several sources the first alone is judged, and this is the last. */
+const isEphemeral = (volume: JsonObject) =>
+  Object.keys(volume).filter((name) => objectAt(volume, name) !== undefined).length === 1 &&
+  objectAt(volume, 'ephemeral') !== undefined;
 
 /** Names of the claims that will be made for the pod's ephemeral volumes. */
 function claimsMade(volumes: readonly JsonObject[], podName: string): ReadonlySet<string> {

@@ -73,6 +73,7 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
     generation: true,
     strategy: {
       metadataTold: { '': [], status: [] },
+      judgesBeforeMetadata: true,
       validateName: dnsSubdomain,
       hasStatus: true,
       validateCreate: (_, object) => validate(object),

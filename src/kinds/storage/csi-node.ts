@@ -49,9 +49,9 @@ function validateTopologyKeys(driver: JsonObject, path: string): FieldError[] {
 function kept(object: JsonObject, old: JsonObject): FieldError[] {
   const now = objectsAt(object, 'spec', 'drivers');
   return objectsAt(old, 'spec', 'drivers').flatMap((before) => {
-    const changed = now.find((one) => one['name'] === before['name']);
-    if (changed === undefined || sameOrEmpty(changed, before)) return [];
-    return [invalid('CSINodeDriver', changed, 'field is immutable')];
+    return now
+      .filter((one) => one['name'] === before['name'] && !sameOrEmpty(one, before))
+      .map((changed) => invalid('CSINodeDriver', changed, 'field is immutable'));
   });
 }
 

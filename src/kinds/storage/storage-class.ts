@@ -25,9 +25,10 @@ const parametersBytesMax = 256 * 1024;
 
 function validate(object: JsonObject): FieldError[] {
   const provisioner = textAt(object, 'provisioner');
-  const rule = (value: string) => qualifiedName(value.toLowerCase());
   return [
-    ...(provisioner === '' ? [required('provisioner')] : breaks('provisioner', provisioner, rule)),
+    ...(provisioner === ''
+      ? [required('provisioner')]
+      : breaks('provisioner', provisioner.toLowerCase(), qualifiedName)),
     ...validateParameters(objectAt(object, 'parameters')),
     ...knownIfSaid(object, 'reclaimPolicy', ['Delete', 'Retain']),
     ...known(object, 'volumeBindingMode', ['Immediate', 'WaitForFirstConsumer']),

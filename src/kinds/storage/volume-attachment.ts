@@ -7,7 +7,8 @@ import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { immutable, sortedKeys, toldTwice } from '../checks.ts';
 import { validateInlineVolume } from '../core/persistent-volume-rules.ts';
 import { defineKind, statusSubresource } from '../define.ts';
-import { objectAt } from '../fill.ts';
+import { fillAmounts, objectAt } from '../fill.ts';
+import { fillDrivers } from '../pod/defaults.ts';
 import { driverName } from '../pod/driver-name.ts';
 
 const metadataBytesMax = 256 * 1024;
@@ -77,6 +78,12 @@ export function volumeAttachment(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
+        defaults: (object) => {
+          const inline = objectAt(object, 'spec', 'source', 'inlineVolumeSpec');
+          if (inline === undefined) return;
+          fillDrivers(inline);
+          fillAmounts(objectAt(inline, 'capacity'));
+        },
         columns: [
           nameColumn,
           { ...text('Attacher', ['spec', 'attacher'], 'Driver that attaches it.'), format: 'name' },

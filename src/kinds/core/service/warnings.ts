@@ -1,6 +1,6 @@
-import { isIPv4 } from 'node:net';
 import type { Dialect } from '../../../dialect.ts';
 import { formatIpAddress, parseIpAddress, parseIpBlock } from '../../../meta/ip-address.ts';
+import { strictAddressProblem } from '../../../meta/strict-address.ts';
 import { noAddress, type Service } from './spec.ts';
 
 /** What is accepted but worth a word to the writer. */
@@ -38,7 +38,7 @@ function rangeWarnings(field: string, text: string): readonly string[] {
   const range = parseIpBlock(text.trim());
   if (range === undefined) return [];
   const [address = '', bits = ''] = text.split('/');
-  const why = strictProblem(address) ?? bitsProblem(bits);
+  const why = strictAddressProblem(address) ?? bitsProblem(bits);
   if (why !== undefined) {
     const told = `netip.ParsePrefix(${JSON.stringify(text)}): ${why}`;
     return [`${field}: IP prefix ${lasts}: ${told}`];
@@ -52,24 +52,12 @@ function rangeWarnings(field: string, text: string): readonly string[] {
 const bitsProblem = (bits: string) =>
   /^0\d|\s/.test(bits) ? `bad bits after slash: ${JSON.stringify(bits)}` : undefined;
 
-/** What strict readers say of an address that lenient ones take. */
-function strictProblem(address: string): string | undefined {
-  const space = address.search(/\s/);
-  if (space >= 0) {
-    const rest = JSON.stringify(address.slice(space));
-    return `ParseAddr(${JSON.stringify(address)}): unexpected character (at ${rest})`;
-  }
-  if (address.includes(':') || isIPv4(address)) return undefined;
-  return `ParseAddr(${JSON.stringify(address)}): IPv4 field has octet with leading zero`;
-}
-
 /** Addresses that are read today, but not alike by everybody. */
 export function addressWarnings(field: string, text: string): readonly string[] {
-  const address = parseIpAddress(text);
-  if (address === undefined) return [];
-  const why = strictProblem(text);
+  const why = strictAddressProblem(text);
   if (why !== undefined) return [`${field}: IP address ${lasts}: ${why}`];
-  if (!text.includes(':')) return [];
+  const address = parseIpAddress(text);
+  if (address === undefined || !text.includes(':')) return [];
   const canonical = formatIpAddress(address);
   if (address.family === 4 || canonical === text) return [];
   const how = `is not in RFC 5952 canonical format (${JSON.stringify(canonical)})`;
