@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { causesOf, definitionOf, definitions, versionOf } from './custom-kinds.ts';
-import { type Loose, startTestServer, type TestServer } from './harness.ts';
+import { causesOf, definitionOf, definitions, establish, versionOf } from './custom-kinds.ts';
+import { type Answer, type Loose, startTestServer, type TestServer } from './harness.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -173,5 +173,118 @@ describe('the rest of a definition', () => {
       400,
       expect.stringMatching(/unknown field "spec.versions\[0\].schema.openAPIV3Schema.odd"$/),
     ]);
+  });
+});
+
+describe('objects', () => {
+  const group = 'objects.example.com';
+  const path = `/apis/${group}/v1/namespaces/default/newts`;
+  const newt = (more: object) => ({
+    apiVersion: `${group}/v1`,
+    kind: 'Newt',
+    metadata: { name: 'a' },
+    ...more,
+  });
+  const create = (more: object): Promise<Answer> => server.post(`${path}?dryRun=All`, newt(more));
+
+  beforeAll(async () => {
+    const anyOf = [{ anyOf: [{ required: ['x'] }] }];
+    const ratio = { type: 'number', ...rules({ rule: 'self / 0.0 > 1.0' }) };
+    const keyed = {
+      type: 'array',
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['k'],
+      items: { type: 'object', required: ['k'], properties: { k: text } },
+    };
+    const some = { type: 'object', properties: { x: text }, anyOf };
+    const spec = { 'x-kubernetes-preserve-unknown-fields': true };
+    const properties = { spec, some, ratio, keyed };
+    const columns = ['.spec.a ', '.spec["b"]', '.spec.c'].map((jsonPath, index) => ({
+      name: `C${index}`,
+      type: 'string',
+      jsonPath,
+    }));
+    const version = versionOf(
+      'v1',
+      { type: 'object', properties },
+      {
+        storage: true,
+        deprecated: true,
+        subresources: {
+          scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas' },
+        },
+        additionalPrinterColumns: columns,
+      },
+    );
+    await establish(server, { group, plural: 'newts', kind: 'Newt', versions: [version] });
+  });
+
+  test('CRD-4: replicas that are no number are told with what they are', async () => {
+    const path = '.spec.replicas: Invalid value: 0: .spec.replicas accessor error:';
+    expect(causesOf(await create({ spec: { replicas: { a: [1] } } }))).toEqual([
+      `${path} map[a:[1]] is of the type map[string]interface {}, expected int64`,
+    ]);
+    expect(causesOf(await create({ spec: 'x' }))).toEqual([
+      `${path} x is of the type string, expected map[string]interface{}`,
+    ]);
+  });
+
+  test('CRD-2: what junctors find twice is told once', async () => {
+    expect(causesOf(await create({ some: {} }))).toEqual([
+      '<nil>: Invalid value: "": "some" must validate at least one schema (anyOf)',
+      'some.x: Required value',
+      '<nil>: Invalid value: "null": some validation rules were not checked because the object ' +
+        'was invalid; correct the existing errors to complete validation',
+    ]);
+  });
+
+  test('CRD-2: an item of a keyed list that is no object is shown as Go has it', async () => {
+    expect(causesOf(await create({ keyed: [['a', null], { k: 'b' }] }))).toContain(
+      'keyed[0]: Invalid value: []interface {}{"a", interface {}(nil)}: ' +
+        'must be an object for an array of list-type map',
+    );
+  });
+
+  test('CRD-3: what is no number has no place among numbers', async () => {
+    expect(causesOf(await create({ ratio: 0 }))).toEqual([
+      'ratio: Invalid value: "number": NaN values cannot be ordered evaluating rule: ' +
+        'self / 0.0 > 1.0',
+    ]);
+  });
+
+  test('CRD-4: a version on its way out says so even of what it has not', async () => {
+    const { status, headers } = await server.get(`${path}/a/status`);
+    expect([status, headers.warning]).toEqual([404, `299 - "${group}/v1 Newt is deprecated"`]);
+  });
+
+  test('CRD-4: columns end where a path cannot be read, and lists say how they go on', async () => {
+    expect((await server.post(path, newt({ spec: { a: 'x', c: 'y' } }))).status).toBe(201);
+    const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+    const { body } = await server.get(path, {
+      accept: accept.replace('meta.k8s.io', 'meta.svc.io'),
+    });
+    expect(body.rows[0].cells).toEqual(['a', 'x']);
+    const list = await server.get(path);
+    expect(list.body.metadata.continue).toBe('');
+  });
+});
+
+describe('status and the end of a definition', () => {
+  test('CRD-1: a write of status moves metadata, as upstream has it', async () => {
+    const names = { group: 'moved.example.com', plural: 'crabs', kind: 'Crab' };
+    const { metadata } = await establish(server, names);
+    const at = `${definitions}/${metadata.name}`;
+    const labels = { a: 'b' };
+    const answer = await server.patch(`${at}/status`, { metadata: { labels } }, 'merge');
+    expect([answer.status, answer.body.metadata.labels]).toEqual([200, labels]);
+    const odd = { type: 'NonStructuralSchema', status: 'True', reason: 'R', message: 'm' };
+    const conditions = [...answer.body.status.conditions, odd];
+    await server.patch(`${at}/status`, { status: { conditions } }, 'merge');
+    const gone = await server.remove(at);
+    expect(gone.body.metadata).toMatchObject({ generation: 1 });
+    expect(gone.body.metadata.deletionGracePeriodSeconds).toBeUndefined();
+    expect(gone.body.status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'Terminating', reason: 'InstanceDeletionPending' }),
+    );
   });
 });

@@ -52,10 +52,19 @@ describe('JSON Patch', () => {
     expect(await dataNow()).toEqual(answer.body.data);
   });
 
+  test('PATCH-1: what is not there can be replaced, and copied as null', async () => {
+    const operations = [
+      { op: 'replace', path: '/data/none', value: 'x' },
+      { op: 'copy', from: '/data/nowhere', path: '/metadata/labels' },
+    ];
+    const { status, body } = await server.patch(`${path}?dryRun=All`, operations, 'json');
+    expect([status, body.data.none, body.metadata.labels]).toEqual([200, 'x', undefined]);
+  });
+
   test.each([
     ['a test that fails', [{ op: 'test', path: '/data/a', value: '9' }]],
     ['a path that is not there', [{ op: 'remove', path: '/data/none' }]],
-    ['replacing nothing', [{ op: 'replace', path: '/data/none', value: 'x' }]],
+    ['replacing in nothing', [{ op: 'replace', path: '/none/x', value: 'x' }]],
     ['an unknown operation', [{ op: 'merge', path: '/data/a', value: 'x' }]],
     ['a copy from nowhere', [{ op: 'copy', from: '/none/x', path: '/data/c' }]],
   ])('PATCH-1: %s is 422 and nothing changes', async (_, failing) => {

@@ -29,13 +29,16 @@ const ageColumn: CrdColumn = {
 
 /**
  * A version's columns (CODEC-5): the name, then those it declares, or the age if it declares none.
+ * They end where a path cannot be read, as upstream's do.
  */
 export function columnsOf(
   declared: readonly CrdColumn[] | undefined,
   printAge: PrintAge,
 ): readonly ColumnDef[] {
   const columns = declared === undefined || declared.length === 0 ? [ageColumn] : declared;
-  return [nameColumn, ...columns.map((column) => columnOf(column, printAge))];
+  const wrong = columns.findIndex(({ jsonPath }) => pathReader(jsonPath) === undefined);
+  const shown = wrong < 0 ? columns : columns.slice(0, wrong);
+  return [nameColumn, ...shown.map((column) => columnOf(column, printAge))];
 }
 
 /** Whether a column shows, or may show, who wrote which field. */

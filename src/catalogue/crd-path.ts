@@ -23,7 +23,9 @@ interface Slice {
 
 const sliceForm = /^(-?\d*)(:-?\d*)?(:-?\d*)?$/;
 const quotedForm = /^'([^']*)'$/;
-const nameForm = /^(?:[^.[\]\\]|\\.)+/;
+/** What ends a name: the next step, or what stands between steps. */
+const nameForm = /^(?:[^.[\]\\,$@{}\s]|\\.)*/;
+const between = /^[ @$]+/;
 const depthMax = 64;
 /** More are not looked at: repeated steps could otherwise lead to any number. */
 const valuesMax = 10_000;
@@ -62,12 +64,12 @@ function mayLead(steps: Path, names: readonly string[]): boolean {
 function parse(path: string, depth: number): Path | undefined {
   if (depth > depthMax) return undefined;
   const steps: Step[] = [];
-  let rest = path;
+  let rest = path.replace(between, '');
   while (rest !== '') {
     const found = rest.startsWith('[') ? bracketStep(rest, depth) : dotStep(rest);
     if (found === undefined) return undefined;
     steps.push(...found.steps);
-    rest = rest.slice(found.length);
+    rest = rest.slice(found.length).replace(between, '');
   }
   return steps;
 }
@@ -81,8 +83,7 @@ function dotStep(text: string): Found | undefined {
   if (!text.startsWith('.')) return undefined;
   if (text.startsWith('..')) return { steps: [{ kind: 'descend' }], length: descentLength(text) };
   if (text.startsWith('.*')) return { steps: [{ kind: 'all' }], length: 2 };
-  const [written] = nameForm.exec(text.slice(1)) ?? [];
-  if (written === undefined) return undefined;
+  const [written = ''] = nameForm.exec(text.slice(1)) ?? [];
   const name = written.replace(/\\(.)/g, '$1');
   return { steps: [{ kind: 'member', name }], length: written.length + 1 };
 }
@@ -131,7 +132,7 @@ function innerPath(inner: string, depth: number): Path | undefined {
   }
   const slice = sliceForm.exec(inner);
   if (slice !== null && inner !== '') return [{ kind: 'slice', slice: sliceOf(slice) }];
-  const quoted = quotedForm.exec(inner) ?? /^"([^"]*)"$/.exec(inner);
+  const quoted = quotedForm.exec(inner);
   // As upstream reads it: a dot parts names here as well, unless it is escaped.
   return quoted === null ? undefined : parse(`.${quoted[1]}`, depth + 1);
 }

@@ -5,6 +5,7 @@ import { validateUniqueness } from '../engines/schema/list-uniqueness.ts';
 import { resolved, type Schema } from '../engines/schema/schema.ts';
 import { validate } from '../engines/schema/validate.ts';
 import { type FieldError, invalid } from '../meta/field-error.ts';
+import { goPlain, goTypeName } from '../meta/go-values.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { CrdScale } from './crd-shape.ts';
 import type { Strategy, StrategyContext } from './resource-def.ts';
@@ -230,6 +231,8 @@ function statusScaleErrors(scale: CrdScale | undefined, object: ApiObject): Fiel
   const errors = replicaErrors(scale.statusReplicasPath, object);
   const path = scale.labelSelectorPath ?? '';
   if (path === '') return errors;
+  const misfit = misfitParent(object, path);
+  if (misfit !== undefined) return [...errors, invalid(path, '', misfit)];
   const selector = valueAt(object, path);
   if (selector !== undefined && typeof selector !== 'string') {
     errors.push(invalid(path, '', accessorError(path, selector, 'string')));
@@ -238,6 +241,8 @@ function statusScaleErrors(scale: CrdScale | undefined, object: ApiObject): Fiel
 }
 
 function replicaErrors(path: string, object: ApiObject): FieldError[] {
+  const misfit = misfitParent(object, path);
+  if (misfit !== undefined) return [invalid(path, 0, misfit)];
   const replicas = valueAt(object, path);
   if (replicas === undefined) return [];
   if (typeof replicas !== 'number' || !Number.isInteger(replicas)) {
@@ -250,6 +255,21 @@ function replicaErrors(path: string, object: ApiObject): FieldError[] {
   return [];
 }
 
+/** What is said where something on the way to a value is no object, though it is there. */
+function misfitParent(object: JsonObject, path: string): string | undefined {
+  const names = path.replace(/^\./, '').split('.');
+  let value: JsonValue | undefined = object;
+  for (const [index, name] of names.entries()) {
+    if (value === undefined || value === null) return undefined;
+    if (!isObject(value)) {
+      const place = `.${names.slice(0, index + 1).join('.')}`;
+      return accessorError(place, value, 'map[string]interface{}');
+    }
+    value = member(value, name);
+  }
+  return undefined;
+}
+
 /** The value at a simple path (`.spec.replicas`); undefined where it leads nowhere. */
 export function valueAt(object: JsonObject, path: string): JsonValue | undefined {
   let value: JsonValue | undefined = object;
@@ -260,25 +280,8 @@ export function valueAt(object: JsonObject, path: string): JsonValue | undefined
 }
 
 function accessorError(path: string, value: JsonValue, want: string): string {
-  const got = Array.isArray(value)
-    ? '[]interface {}'
-    : value === null
-      ? '<nil>'
-      : typeof value === 'object'
-        ? 'map[string]interface {}'
-        : Number.isInteger(value)
-          ? 'int64'
-          : goTypes[typeof value];
-  const shown = typeof value === 'object' ? '<nil>' : String(value);
-  return `${path} accessor error: ${shown} is of the type ${got}, expected ${want}`;
+  return `${path} accessor error: ${goPlain(value)} is of the type ${goTypeName(value)}, expected ${want}`;
 }
-
-const goTypes: Readonly<Record<string, string>> = {
-  boolean: 'bool',
-  number: 'float64',
-  bigint: 'int64',
-  string: 'string',
-};
 
 function finalizerWarnings(
   object: ApiObject,

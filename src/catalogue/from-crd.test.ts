@@ -233,7 +233,7 @@ describe('paths of columns', () => {
     ['.list[?(@.t)].v', 1],
     ['.list[?(@.none)].v', undefined],
     ['.list[?(@.none=="x")].v', undefined],
-    ['.list[?(@["t"]=="y")].v', 2],
+    ['.list[?(@["t"]=="y")].v', undefined],
   ];
   test.each(rows)('%s', (path, expected) => {
     expect(pathReader(path)?.(value)).toEqual(expected);

@@ -214,9 +214,13 @@ export interface Strategy {
   readonly deleteAnswers: 'status' | 'object';
   /**
    * Refuses or redirects a deletion (Namespace). `proceed`: as usual. `finalize`: mark it and let
-   * finalization remove it; may change the object (status.phase) in place.
+   * finalization remove it; may change the object (status.phase) in place. `marked`: it has been marked
+   * here, and nothing else is to be done to it.
    */
-  readonly beforeDelete?: (context: StrategyContext, object: ApiObject) => 'proceed' | 'finalize';
+  readonly beforeDelete?: (
+    context: StrategyContext,
+    object: ApiObject,
+  ) => 'proceed' | 'finalize' | 'marked';
   /**
    * Whether an object marked for deletion may go once `metadata.finalizers` is empty; absent: yes.
    * (A Namespace also waits for `spec.finalizers`.)

@@ -10,7 +10,7 @@ import {
 } from '../catalogue/crd-shape.ts';
 import { type CustomKindDeps, type CustomResourceDef, fromCrd } from '../catalogue/from-crd.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
-import { reconcileCrd } from '../kinds/apiextensions/crd-status.ts';
+import { reconcileCrd, setCondition } from '../kinds/apiextensions/crd-status.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { formatTime } from '../meta/times.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
@@ -271,17 +271,15 @@ async function markTerminating(
   crd: Crd,
   state: typeof underWay | typeof completed,
 ): Promise<void> {
-  if (crd.status?.conditions?.some((one) => one.type === state.type && one.status === state.status))
-    return;
+  const { type, reason } = state;
+  if (crd.status?.conditions?.some((one) => one.type === type && one.reason === reason)) return;
   const { inside, definitions, clock } = options;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
-  const { type, status: value, reason, message } = state;
-  const lastTransitionTime = formatTime(clock.now());
+  const now = formatTime(clock.now());
   await inside.change({ ...at, subresource: 'status' }, (object) => {
     const current = object as Crd;
-    const others = (current.status?.conditions ?? []).filter((one) => one.type !== type);
-    const condition = { type, status: value, lastTransitionTime, reason, message };
-    const status = { ...(current.status as CrdStatus), conditions: [...others, condition] };
+    const conditions = [...setCondition(current.status?.conditions ?? [], state, now)];
+    const status = { ...(current.status as CrdStatus), conditions };
     return { ...current, status };
   });
 }

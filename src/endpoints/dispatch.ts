@@ -23,6 +23,10 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   const found = context.catalogue.snapshot().find(group, version, resource);
   if (found === undefined) throw noSuchPath();
   checkShape(info, found.def);
+  const { warnings } = admitted;
+  // Custom kinds tell it even of sub-resources that they have not.
+  const isCustom = found.def.custom !== undefined;
+  if (isCustom) tellDeprecated(admitted, found.version, warnings);
   const run = verbEndpoint(info, found);
   if (run === undefined) throw refusedMethod(info, found.def);
   const output = negotiateOutput(exchange, info, {
@@ -31,8 +35,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
       if (acrossNamespaces.has(info.verb)) checkListQuery(context.dialect, info.query);
     },
   });
-  const { warnings } = admitted;
-  tellDeprecated(admitted, found.version, warnings);
+  if (!isCustom) tellDeprecated(admitted, found.version, warnings);
   // Named one by one: a spread makes objects the engine takes for dictionaries, at every request.
   const call: ApiCall = {
     context,

@@ -100,8 +100,9 @@ async function attemptDelete(
   await registry.admission.validate(call);
   const nowMs = registry.clock.now();
   const object = decodeEntry(current);
-  target.def.strategy.beforeDelete?.(strategyContextOf(target, context, nowMs), object);
-  markForDeletion(object, { request, nowMs });
+  const { strategy } = target.def;
+  const way = strategy.beforeDelete?.(strategyContextOf(target, context, nowMs), object);
+  if (way !== 'marked') markForDeletion(object, { request, nowMs });
   if (isFinalized(target.def.strategy, object)) {
     if (context.dryRun) return { deleted: { entry: current, removed: true } };
     requireTime(context);

@@ -171,8 +171,9 @@ function remove({ holder, key }: Place, frame: string): void {
   });
 }
 
+/** Of an object even what is not there is replaced, as upstream's library has it. */
 function replace({ holder, key }: Place, path: string, value: JsonValue): void {
-  if (valueAt(holder, key) === undefined) {
+  if (Array.isArray(holder) && valueAt(holder, key) === undefined) {
     throw refuse(`replace operation does not apply: doc is missing key: ${path}: missing value`);
   }
   if (Array.isArray(holder)) holder[indexIn(key, holder.length)] = value;
@@ -204,10 +205,9 @@ function transfer(state: State, operation: JsonPatchOperation): void {
   const frame = op === 'move' ? `path: '${key}'` : `from: '${from}'`;
   const value = framed(`error in ${op} for ${frame}: `, () => {
     const at = Array.isArray(holder) ? holder[indexIn(key, holder.length)] : member(holder, key);
-    if (at !== undefined) return at;
-    throw refuse(
-      `Unable to ${op === 'move' ? 'remove' : 'copy'} nonexistent key: ${key}: missing value`,
-    );
+    // A copy of what is not there is null, as upstream's library has it.
+    if (at !== undefined || op === 'copy') return at ?? null;
+    throw refuse(`Unable to remove nonexistent key: ${key}: missing value`);
   });
   if (op === 'move') remove(source, '');
   else bound(state, value);

@@ -66,11 +66,19 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
       result = newResult();
       check(value, { path: '', pair }, result);
     }
+    const errors = withoutRepeated(result.errors);
     const prefix = options?.prefix;
-    return prefix === undefined ? result.errors : result.errors.map((one) => under(prefix, one));
+    return prefix === undefined ? errors : errors.map((one) => under(prefix, one));
   };
   validators[use].set(at, validator);
   return validator;
+}
+
+/** Junctors inside of each other find the same thing more than once: it is told once. */
+function withoutRepeated(errors: readonly FieldError[]): readonly FieldError[] {
+  if (errors.length < 2) return errors;
+  const told = new Map(errors.map((one) => [`${one.field}: ${one.message}`, one]));
+  return told.size === errors.length ? errors : [...told.values()];
 }
 
 function under(prefix: string, error: FieldError): FieldError {

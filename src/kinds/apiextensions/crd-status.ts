@@ -47,7 +47,10 @@ export function crdConditions(crd: Crd, others: readonly OtherCrd[], nowMs: numb
           message: 'no conflicts found',
         }
       : { type: 'NamesAccepted', status: 'False', ...conflict };
-  const before = crd.status?.conditions ?? [];
+  // No definition without structure is accepted any more.
+  const before = (crd.status?.conditions ?? []).filter(
+    ({ type }) => type !== 'NonStructuralSchema',
+  );
   const established = establishedFor(before, conflict === undefined);
   const conditions = setCondition(setCondition(before, accepted, now), established, now);
   return { acceptedNames: names, conditions: [...conditions] };
@@ -74,7 +77,7 @@ function establishedFor(before: readonly CrdCondition[], accepted: boolean): Crd
 }
 
 /** Sets a condition; its time moves only with its status. */
-function setCondition(
+export function setCondition(
   list: readonly CrdCondition[],
   condition: CrdCondition,
   now: string,

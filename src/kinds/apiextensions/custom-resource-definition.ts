@@ -1,5 +1,5 @@
 import { type JsonObject, jsonEqual } from '../../base/json.ts';
-import type { Crd, CrdStatus } from '../../catalogue/crd-shape.ts';
+import type { Crd, CrdCondition, CrdStatus } from '../../catalogue/crd-shape.ts';
 import type { CustomKindDeps } from '../../catalogue/from-crd.ts';
 import {
   type ResourceDef,
@@ -19,11 +19,13 @@ import {
   qualifiedName,
 } from '../../meta/names.ts';
 import { validateObjectMeta } from '../../meta/object-meta.ts';
+import { formatTime } from '../../meta/times.ts';
 import { type ApiObject, apiVersionOf, type ObjectMeta } from '../../meta/types.ts';
 import { age, createdAtColumn, nameColumn } from '../cells.ts';
 import { statusSubresource } from '../define.ts';
 import { schemaOf } from '../schema-of.ts';
 import { crdSchema } from './crd-schema.ts';
+import { setCondition } from './crd-status.ts';
 import {
   type CrdRules,
   validateCrd,
@@ -141,9 +143,10 @@ function crdStrategy(rules: CrdRules): Strategy {
       if (context.subresource === 'status') return validateCrdStatus(crd);
       return validateCrdUpdate(crd, old as Crd, rulesFor(context));
     },
-    beforeDelete: (_, object) => {
-      addCleanup(object);
-      return 'proceed';
+    beforeDelete: ({ nowMs }, object) => {
+      if (object.metadata.deletionTimestamp !== undefined) return 'proceed';
+      markForCleanup(object as Crd, formatTime(nowMs));
+      return 'marked';
     },
   };
 }
@@ -156,16 +159,21 @@ export function cleanupFinalizerName(dialect: Dialect): string {
   return `${cleanupFinalizer}.${dialect.group('apiextensions')}`;
 }
 
-/** Only a definition that is served has objects to remove. */
-function addCleanup(object: ApiObject): void {
-  const { group } = groupOf(object);
-  const finalizer = `${cleanupFinalizer}.${group}`;
-  const { finalizers = [] } = object.metadata;
-  const served = ((object as Crd).status?.conditions ?? []).some(
-    (condition) => condition.type === 'Established' && condition.status === 'True',
-  );
-  if (!served || finalizers.includes(finalizer)) return;
-  object.metadata.finalizers = [...finalizers, finalizer];
+/** The first deletion leaves it all to the controller, which removes the objects. */
+function markForCleanup(crd: Crd, now: string): void {
+  crd.metadata.deletionTimestamp = now;
+  const finalizer = `${cleanupFinalizer}.${groupOf(crd).group}`;
+  const { finalizers = [] } = crd.metadata;
+  if (!finalizers.includes(finalizer)) crd.metadata.finalizers = [...finalizers, finalizer];
+  const status = crd.status ?? newStatus();
+  const pending: CrdCondition = {
+    type: 'Terminating',
+    status: 'True',
+    reason: 'InstanceDeletionPending',
+    message:
+      'CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon',
+  };
+  crd.status = { ...status, conditions: [...setCondition(status.conditions ?? [], pending, now)] };
 }
 
 function groupOf(object: ApiObject): { group: string } {
@@ -187,6 +195,7 @@ function addStoredVersion(crd: Crd): void {
 function prepareUpdate(context: StrategyContext, crd: Crd, old: Crd): void {
   if (context.subresource === 'status') {
     crd.spec = old.spec;
+    // Upstream means to keep all metadata here, but keeps the new one.
     return;
   }
   crd.status = structuredClone(old.status ?? newStatus());

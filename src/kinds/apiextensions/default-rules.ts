@@ -6,12 +6,12 @@ import {
   type EmbeddedRules,
   validateEmbedded,
 } from '../../engines/schema/embedded.ts';
-import { goBadValue } from '../../engines/schema/go-wording.ts';
+import { invalidGo } from '../../engines/schema/go-wording.ts';
 import { childPath, keyPath } from '../../engines/schema/path.ts';
 import { pruneValue } from '../../engines/schema/prune.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
 import { validateStructure } from '../../engines/schema/validate.ts';
-import { type FieldError, invalid } from '../../meta/field-error.ts';
+import type { FieldError } from '../../meta/field-error.ts';
 
 /**
  * Judges a default by the CEL rules of its schema; a later engine implements it. Gives what is left of
@@ -107,10 +107,7 @@ function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
   const pruned = copyJson(standard);
   pruneValue(schema, pruned);
   if (!jsonEqual(pruned, standard)) {
-    errors.push({
-      ...invalid(field, '', ''),
-      message: `Invalid value: ${goBadValue(standard)}: must not have unknown fields`,
-    });
+    errors.push(invalidGo(field, standard, 'must not have unknown fields'));
   }
   const under = (error: FieldError) => ({ ...error, field: pathUnder(field, error.field) });
   try {
@@ -152,10 +149,7 @@ function metaDefaultErrors(
   const standard = schema.default as JsonValue;
   const object = place.surround(copyJson(standard));
   const wrong = (reason: string) => [
-    {
-      ...invalid(place.field, '', ''),
-      message: `Invalid value: ${goBadValue(standard)}: must result in valid metadata: ${reason}`,
-    },
+    invalidGo(place.field, standard, `must result in valid metadata: ${reason}`),
   ];
   if (!isObject(object)) return [];
   try {

@@ -152,7 +152,9 @@ const comparisons: Library = orders.flatMap(([name, holds]) =>
       signature,
       ([left = null, right = null]: readonly Value[]) => {
         const order = compare(left, right);
-        return order !== undefined && holds(order);
+        if (order === undefined || Number.isNaN(order))
+          throw new CelError('NaN values cannot be ordered');
+        return holds(order);
       },
     ] as const;
   }),
