@@ -156,8 +156,9 @@ describe('ImagePolicyWebhook', () => {
   const pods = '/api/v1/namespaces/default/pods';
   let service: WebhookService;
   const start = async (policy: Loose, change: ConfigChange = {}) => {
-    service = await startWebhookService();
-    undo.push(() => service.stop());
+    const started = await startWebhookService();
+    undo.push(() => started.stop());
+    service = started;
     const kubeConfigFile = service.kubeconfig({ path: '/images' });
     const configuration = { imagePolicy: { kubeConfigFile, retryBackoff: 1, ...policy } };
     const file = configFile([{ name: 'ImagePolicyWebhook', configuration }]);

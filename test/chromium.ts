@@ -41,7 +41,11 @@ export async function openBrowser(url: string): Promise<BrowserPage> {
       `--user-data-dir=${profile}`,
       'about:blank',
     ],
-    { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true },
+    {
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'],
+      env: { ...process.env, TMPDIR: profile },
+      detached: true,
+    },
   );
   const pipe = createPipe(child);
   const complaints: string[] = [];

@@ -107,7 +107,11 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
       ...limits,
     },
   };
-  const server = await startServer(config);
+  const remove = () => rmSync(directory, { recursive: true, force: true });
+  const server = await startServer(config).catch((error: unknown) => {
+    remove();
+    throw error;
+  });
   await server.ready;
   const client = connect(server.url);
   return {
@@ -118,7 +122,7 @@ export async function startTestServer(change: ConfigChange = {}): Promise<TestSe
     async stop() {
       client.close();
       await server.stop();
-      rmSync(directory, { recursive: true, force: true });
+      remove();
     },
   };
 }

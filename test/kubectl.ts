@@ -49,7 +49,9 @@ export function kubectlOf({ server }: TestServer): Kubectl {
     credential: { token: adminToken },
     context: 'admin',
   });
-  const home = { HOME: directory, KUBECONFIG: config, KUBECACHEDIR: join(directory, 'cache') };
+  const cache = join(directory, 'cache');
+  // It leaves the file of an edit that failed, which then goes with its home.
+  const home = { HOME: directory, KUBECONFIG: config, KUBECACHEDIR: cache, TMPDIR: directory };
   const begin: Kubectl['begin'] = (args, { stdin = '', editor } = {}) => {
     const editing = editor === undefined ? {} : { KUBE_EDITOR: editor };
     const child = spawn('kubectl', [...args], { env: { ...process.env, ...home, ...editing } });

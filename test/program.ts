@@ -99,8 +99,19 @@ export async function startProcess(
       child.on('close', () => setImmediate(fail));
       look();
     });
-  const { url } = await logged('listening');
-  await logged('ready');
+  const remove = async () => {
+    child.kill('SIGKILL');
+    await exited;
+    rmSync(directory, { recursive: true, force: true });
+  };
+  const started = logged('listening').then(async (line) => {
+    await logged('ready');
+    return line;
+  });
+  const { url } = await started.catch(async (error: unknown) => {
+    await remove();
+    throw error;
+  });
   return {
     child,
     dataDir,
@@ -111,11 +122,7 @@ export async function startProcess(
     lines,
     logged,
     exited,
-    async remove() {
-      child.kill('SIGKILL');
-      await exited;
-      rmSync(directory, { recursive: true, force: true });
-    },
+    remove,
   };
 }
 

@@ -49,7 +49,7 @@ async function writeAndKill(server: ServerProcess): Promise<Map<string, string>>
     }
   };
   await Promise.allSettled(Array.from({ length: 6 }, (_, id) => writer(id)));
-  await server.exited;
+  await server.remove();
   close();
   return given;
 }
