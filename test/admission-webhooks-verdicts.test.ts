@@ -300,8 +300,8 @@ describe('ADM-2: what a webhook does wrong is a 500, or nothing where it is igno
   test.each<[string, object[], string]>([
     [
       'does not fit the object',
-      [{ op: 'replace', path: '/data/none', value: '1' }],
-      'replace operation does not apply: doc is missing key: /data/none: missing value',
+      [{ op: 'remove', path: '/data/none' }],
+      "error in remove for path: '/data/none': Unable to remove nonexistent key: none: missing value",
     ],
     [
       'makes no object of its kind',

@@ -256,9 +256,8 @@ const shortEscapes: Readonly<Record<number, string>> = {
 /** Where Go, at the end of the text, complains of the blank that it takes to follow. */
 const asksOn = /^(?:in (?!string literal)|after decimal)/;
 
-/** Go's way to quote a character in an error; it looks at bytes, and takes the first for a character. */
-function quotedCharacter(point: number): string {
-  const code = point < 0x80 ? point : (Buffer.from(String.fromCodePoint(point))[0] ?? point);
+/** Go's way to quote a character in an error; a byte of the text, where that is read by bytes. */
+function quotedCharacter(code: number): string {
   const short = shortEscapes[code];
   if (short !== undefined) return `'\\${short}'`;
   if (code < 0x20 || code === 0x7f) return `'\\x${code.toString(16).padStart(2, '0')}'`;

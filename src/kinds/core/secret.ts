@@ -62,7 +62,9 @@ const goKinds: Readonly<Record<string, string>> = {
 /** The content itself never shows up in a message. */
 function validateJsonKey(object: Secret, key: string): FieldError[] {
   if (!has(object, key)) return [required(keyed('data', key))];
-  const problem = jsonObjectProblem(Buffer.from(object.data?.[key] ?? '', 'base64').toString());
+  // Go's decoder reads bytes, and complains of one of them.
+  const bytes = Buffer.from(object.data?.[key] ?? '', 'base64').toString('latin1');
+  const problem = jsonObjectProblem(bytes);
   if (problem === undefined) return [];
   return [invalid(keyed('data', key), '<secret contents redacted>', problem)];
 }
