@@ -47,6 +47,51 @@ describe('several versions', () => {
     expect(mismatch.status).toBe(400);
   });
 
+  test('CRD-4: an object is judged by the version it is sent in', async () => {
+    const group = 'judged.example.com';
+    const whole = (properties: object, required: readonly string[]) => ({
+      type: 'object',
+      properties: { spec: { type: 'object', properties, required }, status: open },
+    });
+    const number = { type: 'integer' };
+    const shared = { type: 'string' };
+    const newer = whole({ new: { ...number, minimum: 5 }, shared }, ['new']);
+    const older = whole(
+      { old: { ...number, maximum: 9 }, shared: { ...shared, maxLength: 3, nullable: true } },
+      ['old'],
+    );
+    const withStatus = { subresources: { status: {} } };
+    const versions = [
+      { ...versionOf('v2', newer, { storage: true }), ...withStatus },
+      { ...versionOf('v1', older), ...withStatus },
+    ];
+    await establish(server, { group, plural: 'cars', kind: 'Car', versions });
+    const at = (version: string) => `/apis/${group}/${version}/namespaces/default/cars`;
+    const post = async (version: string, name: string, spec: object) => {
+      const apiVersion = `${group}/${version}`;
+      return server.post(at(version), { apiVersion, kind: 'Car', metadata: { name }, spec });
+    };
+    expect(causesOf(await post('v1', 'none', {}))).toEqual(['spec.old: Required value']);
+    expect(causesOf(await post('v1', 'none', { old: 10 }))).toEqual([
+      'spec.old: Invalid value: 10: spec.old in body should be less than or equal to 9',
+    ]);
+    expect(causesOf(await post('v2', 'none', { old: 1 }))).toEqual(['spec.new: Required value']);
+    // What the stored version lacks is not kept, and what it wants is not asked for.
+    const made = await post('v1', 'a', { old: 1, shared: null });
+    expect(made.status, made.text).toBe(201);
+    expect(made.body).toMatchObject({ apiVersion: `${group}/v1`, spec: {} });
+    expect((await server.get(`${at('v2')}/a`)).body.spec).toEqual({});
+    const [long, short] = [{ spec: { shared: 'long' } }, { spec: { shared: 'ab' } }];
+    await post('v2', 'b', { new: 6, ...long.spec });
+    expect(causesOf(await server.patch(`${at('v1')}/b`, short, 'merge'))).toEqual([
+      'spec.old: Required value',
+    ]);
+    const status = await server.patch(`${at('v1')}/b/status`, { status: { x: 1 } }, 'merge');
+    expect(status.status, status.text).toBe(200);
+    const patched = await server.patch(`${at('v2')}/b`, { spec: { new: 7, shared: 'x' } }, 'merge');
+    expect(patched.body).toMatchObject({ spec: { new: 7, shared: 'x' }, status: { x: 1 } });
+  });
+
   test('CODEC-5, CODEC-6: rows and metadata of a version that is not the stored one', async () => {
     const group = 'rows.example.com';
     const size = { type: 'string', default: 'small' };

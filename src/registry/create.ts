@@ -83,8 +83,8 @@ export async function insertObject(
   fillSystemFields(object, nowMs);
   dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const { def, version } = target;
-  // What a webhook has to convert is judged in the request's version, as upstream.
-  const stored = def.custom?.converter === undefined ? toStorage(def, version, object) : object;
+  // Custom kinds are judged in the request's version, as upstream.
+  const stored = def.custom === undefined ? toStorage(def, version, object) : object;
   const strategyContext = strategyContextOf(target, context, nowMs);
   const allocation = def.strategy.allocate?.(strategyContext, stored, undefined);
   return settling(allocation, 0, async () => {

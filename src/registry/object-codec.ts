@@ -77,8 +77,7 @@ export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObje
   converted.apiVersion = def.storage.apiVersion;
   converted.kind = def.storage.kind;
   if (def.custom !== undefined && !servesStoredForm(def, version)) {
-    // Nulls were dropped as the request's version has it: what it left is for validation to judge.
-    versionNamed(def, def.storage.apiVersion)?.decode?.(converted, { keepsNulls: true });
+    versionNamed(def, def.storage.apiVersion)?.decode?.(converted);
   }
   return converted;
 }

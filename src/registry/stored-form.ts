@@ -5,7 +5,14 @@ import { parseWrittenJson } from '../codec/json.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
 import { needsConverter, objectToStore } from './conversion/views.ts';
-import { encodeStored, indexOf, reshapeStored } from './object-codec.ts';
+import {
+  encodeStored,
+  indexOf,
+  reshapeStored,
+  servesStoredForm,
+  toStorage,
+  versionNamed,
+} from './object-codec.ts';
 import { type Registry, storing } from './registry.ts';
 
 /** An object on its way into the store. */
@@ -25,8 +32,16 @@ export interface StoredForm {
  */
 export function storedForm(def: ResourceDef, object: ApiObject): MaybePromise<StoredForm> {
   if (needsConverter(def, object)) return convertedForm(def, object);
-  const value = encodeStored(object);
-  return { value, shown: value, object, index: indexOf(def.storage, object) };
+  const stored = inStoredVersion(def, object);
+  const value = encodeStored(stored);
+  return { value, shown: value, object: stored, index: indexOf(def.storage, stored) };
+}
+
+/** A custom object that nobody outside converts, made what is stored in place. */
+export function inStoredVersion(def: ResourceDef, object: ApiObject): ApiObject {
+  const version = versionNamed(def, object.apiVersion);
+  if (def.custom === undefined || version === undefined) return object;
+  return servesStoredForm(def, version) ? object : toStorage(def, version, object);
 }
 
 async function convertedForm(def: ResourceDef, object: ApiObject): Promise<StoredForm> {

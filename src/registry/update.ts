@@ -33,7 +33,7 @@ import {
   wipeSystemFields,
 } from './object-meta.ts';
 import { groupResourceOf, type Registry, requireTime, sparingOwners, storing } from './registry.ts';
-import { isOutdated, rememberPresent, storedForm } from './stored-form.ts';
+import { inStoredVersion, isOutdated, rememberPresent, storedForm } from './stored-form.ts';
 import { Turns } from './turns.ts';
 import { validateChange } from './validate.ts';
 
@@ -208,9 +208,9 @@ async function attemptUpdate(
   // Neither is changed from here on, so one decoded form serves as both where they are the same.
   const found = liveIn(target, { current, held });
   const live = found instanceof Promise ? await found : found;
-  // What a webhook has to convert is judged in the request's version, as upstream.
-  const isConverted = def.custom?.converter !== undefined;
-  const old = isConverted ? live : held;
+  // Custom kinds are judged in the request's version, as upstream.
+  const isJudgedAsSent = def.custom !== undefined;
+  const old = isJudgedAsSent ? live : held;
   const base = request.base === 'shared' ? live : cloneJson(live);
   const made = request.transform(base, attempt, live);
   const object = made instanceof Promise ? await made : made;
@@ -242,7 +242,7 @@ async function attemptUpdate(
   if (mutation !== undefined) await mutation;
   dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const told = shown === undefined ? call : { ...call, object: shown(object), old: shown(live) };
-  const stored = isConverted ? object : toStorage(def, version, object);
+  const stored = isJudgedAsSent ? object : toStorage(def, version, object);
   // Who only looks sees what will be stored.
   const judged = stored === object || shown !== undefined ? told : { ...call, object: stored };
   const strategyContext = strategyContextOf(target, context, nowMs);
@@ -255,7 +255,8 @@ async function attemptUpdate(
     const isTold = target.subresource !== 'status';
     const warnings = isTold ? def.strategy.warnings?.(stored, old) : undefined;
     for (const text of warnings ?? []) context.warn(text);
-    const written = isConverted ? await storedObject(request, { current, stored }) : stored;
+    const form = isJudgedAsSent ? storedObject(request, { current, stored }) : stored;
+    const written = form instanceof Promise ? await form : form;
     return sparingOwners(written, {
       owners: request.record ? 'spare' : 'needed',
       write: () => putChanged(registry, { target, context, current, stored: written, old: held }),
@@ -274,19 +275,21 @@ function liveIn(
 }
 
 /**
- * What a webhook makes of an object to store it. Not asked about what is to be removed anyway, nor by
- * the server itself, whose housekeeping must go on without it: then the version stays what it was.
+ * What is made of a custom object to store it. A webhook is not asked about what is to be removed
+ * anyway, nor by the server itself, whose housekeeping must go on without it: then the version stays
+ * what it was.
  */
-async function storedObject(
+function storedObject(
   { target, context }: UpdateRequest,
   { current, stored }: { current: Entry; stored: ApiObject },
-): Promise<ApiObject> {
+): MaybePromise<ApiObject> {
   const { def } = target;
+  if (def.custom?.converter === undefined) return inStoredVersion(def, stored);
   if (isFinalized(def.strategy, stored)) return stored;
   const isOwn = apiVersionOfEntry(def, current) === stored.apiVersion;
   if (isOwn && context.origin === 'server') return stored;
   const form = storedForm(def, stored);
-  return (form instanceof Promise ? await form : form).object;
+  return form instanceof Promise ? form.then(({ object }) => object) : form.object;
 }
 
 function applyStrategy(options: {
