@@ -127,7 +127,7 @@ test('CRD-3: embedded metadata that cannot be read is told like any such body', 
   const child = { apiVersion: 'v1', kind: 'K', metadata: { labels: { a: 1 } } };
   const why =
     'child.metadata: Invalid value: ' +
-    'map[string]interface {}{"labels":map[string]interface {}{"a":1}}: ' +
+    '{"labels":{"a":1}}: ' +
     'json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string';
   const made = await server.post(path, { ...nest, child });
   expect([made.status, made.body.message]).toEqual([

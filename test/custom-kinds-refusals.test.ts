@@ -43,7 +43,7 @@ describe('defaults', () => {
     ]);
   });
 
-  test('CRD-2: an embedded default is told at its own path, its value as Go has it', async () => {
+  test('CRD-2: an embedded default is told at its own path', async () => {
     const embedded = {
       type: 'object',
       'x-kubernetes-embedded-resource': true,
@@ -58,7 +58,7 @@ describe('defaults', () => {
     ]);
     const wrong = { apiVersion: 'v1', kind: 'A', metadata: { labels: [] } };
     const [told] = await complaints({ a: { ...embedded, default: wrong } });
-    expect(told).toContain('map[string]interface {}{"labels":[]interface {}{}}: json: cannot');
+    expect(told).toContain('.default.metadata: Invalid value: {"labels":[]}: json: cannot');
   });
 
   test('CRD-2: an integer is compared with integers, a fraction with what Go prints', async () => {
@@ -79,25 +79,19 @@ describe('defaults', () => {
 
 describe('rules', () => {
   const at = (name: string) => `${root}[${name}].x-kubernetes-validations`;
-  const shown = (rule: string) =>
-    `apiextensions.ValidationRule{Rule:"${rule}", Message:"", MessageExpression:"", ` +
-    'Reason:(*apiextensions.FieldValueErrorReason)(nil), FieldPath:"", ' +
-    'OptionalOldSelf:(*bool)(nil)}';
 
-  test('CRD-3: a rule that does not compile stands in the complaint as Go has it', async () => {
+  test('CRD-3: a rule that does not compile stands in the complaint', async () => {
     expect(await complaints({ a: { ...text, ...rules({ rule: '1 + 1' }) } })).toEqual([
-      `${at('a')}[0].rule: Invalid value: ${shown('1 + 1')}: ` +
+      `${at('a')}[0].rule: Invalid value: {"rule":"1 + 1"}: ` +
         'cel expression must evaluate to a bool',
     ]);
   });
 
-  test('CRD-3: new rules cannot use what the release before did not know', async () => {
+  test('CRD-3: rules may use functions and macros of later releases', async () => {
     const list = { type: 'array', items: text, maxItems: 3 };
     const newer = ['self.distinct() == self', "self.all(i, x, x != '')", 'isSemver(self[0])'];
     for (const rule of newer) {
-      const [told] = await complaints({ a: { ...list, ...rules({ rule }) } });
-      expect(told).toContain('compilation failed: ERROR: <input>:1:');
-      expect(told).toContain('undeclared reference to');
+      expect(await complaints({ a: { ...list, ...rules({ rule }) } }), rule).toEqual([]);
     }
   });
 
@@ -127,10 +121,10 @@ describe('rules', () => {
 });
 
 describe('the rest of a definition', () => {
-  test('CRD-1: what is stored is told as Go has it', async () => {
+  test('CRD-1: what is stored is told', async () => {
     const versions = [versionOf('v1', { type: 'object' })];
     expect(await complaints({}, { versions })).toContain(
-      'status.storedVersions: Invalid value: []string(nil): must have at least one stored version',
+      'status.storedVersions: Invalid value: []: must have at least one stored version',
     );
   });
 
@@ -238,10 +232,9 @@ describe('objects', () => {
     ]);
   });
 
-  test('CRD-2: an item of a keyed list that is no object is shown as Go has it', async () => {
+  test('CRD-2: an item of a keyed list that is no object is refused', async () => {
     expect(causesOf(await create({ keyed: [['a', null], { k: 'b' }] }))).toContain(
-      'keyed[0]: Invalid value: []interface {}{"a", interface {}(nil)}: ' +
-        'must be an object for an array of list-type map',
+      'keyed[0]: Invalid value: ["a",null]: ' + 'must be an object for an array of list-type map',
     );
   });
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
 import type { Waiting } from '../base/exchange.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
@@ -71,6 +72,8 @@ export function createWebhook(options: {
     userAgent: `kube-apiserver/v${major}.${minor}.${patch}`,
   });
   const closed = new AbortController();
+  // Each call under way listens.
+  setMaxListeners(0, closed.signal);
   const path = pathOf(options.client.server, timeoutMs);
   const { host } = new URL(options.client.server);
   const asking = { ...options, http, path, host, closed: closed.signal };

@@ -1,11 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
-import {
-  type FieldError,
-  forbiddenField,
-  goQuoted,
-  internal,
-  invalid,
-} from '../../meta/field-error.ts';
+import { type FieldError, forbiddenField, internal, invalid } from '../../meta/field-error.ts';
 import { childPath } from '../schema/path.ts';
 import type { CelRule, Schema } from '../schema/schema.ts';
 import { declaredSize, timesInRequest } from './declared-sizes.ts';
@@ -15,7 +9,6 @@ import {
   placesOf,
   rulePath,
   type SchemaPlace,
-  type StoredExpressions,
   selfName,
   selfSchema,
 } from './rule-nodes.ts';
@@ -32,7 +25,6 @@ export function checkRules(at: {
   readonly path: string;
   readonly blocked: (path: string) => boolean;
   readonly unchanged: boolean;
-  readonly stored: StoredExpressions;
 }): readonly FieldError[] {
   const errors: FieldError[] = [];
   const budget = new CostBudget({ unchanged: at.unchanged });
@@ -46,7 +38,7 @@ export function checkRules(at: {
   for (const place of placesOf(root)) {
     const { rules = [] } = place.schema;
     if (rules.length === 0 || at.blocked(place.path)) continue;
-    errors.push(...placeErrors(place, rules, { budget, stored: at.stored }));
+    errors.push(...placeErrors(place, rules, budget));
   }
   return [...errors, ...budget.errors(at.path)];
 }
@@ -54,7 +46,7 @@ export function checkRules(at: {
 function placeErrors(
   place: SchemaPlace,
   rules: readonly CelRule[],
-  { budget, stored }: { budget: CostBudget; stored: StoredExpressions },
+  budget: CostBudget,
 ): readonly FieldError[] {
   const self = selfSchema(place.schema, place.isRoot);
   const type = typeOfSchema(self, selfName);
@@ -66,7 +58,7 @@ function placeErrors(
   const times = place.cardinality ?? (size === undefined ? 1 : timesInRequest(size));
   return rules.flatMap((rule, index) => {
     const path = rulePath(place.path, index);
-    const made = compileRule(rule, type, stored);
+    const made = compileRule(rule, type);
     const { costs } = made;
     const { problem } = made;
     const errors = (['rule', 'messageExpression'] as const).flatMap((member) => {
@@ -77,7 +69,7 @@ function placeErrors(
       return [
         // A message is made once, for the first object that breaks the rule.
         ...budget.spend(field, { member, cost: member === 'rule' ? product(cost, times) : cost }),
-        ...wrong.map(({ detail }) => ruleError(field, rule, detail)),
+        ...wrong.map(({ detail }) => invalid(field, { ...rule } as JsonObject, detail)),
       ];
     });
     return [...errors, ...oldSelfErrors({ rule, place, path, usesOldSelf: made.usesOldSelf })];
@@ -87,23 +79,6 @@ function placeErrors(
 const untyped =
   'failed to construct type information for x-kubernetes-validations rules: ' +
   'unable to convert structural schema to CEL declarations';
-
-/** The rule stands in the message as Go prints it, unless addresses would be in it. */
-function ruleError(field: string, rule: CelRule, detail: string): FieldError {
-  if (rule.reason !== undefined || rule.optionalOldSelf !== undefined) {
-    return invalid(field, { ...rule } as JsonObject, detail);
-  }
-  const members = [
-    `Rule:${goQuoted(rule.rule)}`,
-    `Message:${goQuoted(rule.message ?? '')}`,
-    `MessageExpression:${goQuoted(rule.messageExpression ?? '')}`,
-    'Reason:(*apiextensions.FieldValueErrorReason)(nil)',
-    `FieldPath:${goQuoted(rule.fieldPath ?? '')}`,
-    'OptionalOldSelf:(*bool)(nil)',
-  ];
-  const shown = `apiextensions.ValidationRule{${members.join(', ')}}`;
-  return { ...invalid(field, '', ''), message: `Invalid value: ${shown}: ${detail}` };
-}
 
 /** What one rule and what all rules of a schema may cost by the estimate. */
 const ruleCostMax = 10_000_000;

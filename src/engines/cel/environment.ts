@@ -1,6 +1,5 @@
 import { type CallExpr, qualifiedName } from './ast.ts';
 import type { Functions } from './functions.ts';
-import type { MacroSet } from './macros.ts';
 import { messageStruct, messageTypes } from './messages.ts';
 import type { StructType } from './struct-type.ts';
 import {
@@ -23,8 +22,6 @@ import {
 export interface Environment {
   readonly functions: Functions;
   readonly variables: ReadonlyMap<string, Type>;
-  /** All when absent. */
-  readonly macros?: MacroSet;
   /** Objects that may be written as `Name{field: value}`; none when absent. */
   readonly structs?: (name: string) => StructType | undefined;
 }

@@ -28,22 +28,12 @@ const folds = new Map<string, FoldForm>([
   ['transformMapEntry/4', { name: 'transformMapEntry', variables: 2, filtered: true }],
 ]);
 
-/**
- * Which macros are known: all, as in what is stored, or only those that the release before knew as
- * well, which are all that new rules may use.
- */
-export type MacroSet = 'all' | 'portable';
-
-const isPortable = ({ name, variables }: FoldForm) => variables === 1 && name !== 'sortBy';
-
 /** A call as it is, or what the macro of its name makes of it. Throws `LexError` for misuse. */
-export function expandMacro(call: CallExpr, known: MacroSet): Expr {
+export function expandMacro(call: CallExpr): Expr {
   const { target, name, args, at } = call;
   if (target === undefined) return name === 'has' && args.length === 1 ? has(call) : call;
   const form = folds.get(`${name}/${args.length}`);
-  const isKnown =
-    known === 'all' || (name !== 'existsOne' && form !== undefined && isPortable(form));
-  if (form !== undefined && isKnown) {
+  if (form !== undefined) {
     const named = args.slice(0, form.variables);
     const variables = named.map((arg) => variable(arg, oldMacros[name] ?? notSimple));
     if (variables.length === 2 && variables[0] === variables[1]) {

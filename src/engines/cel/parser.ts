@@ -1,7 +1,7 @@
 import type { CallExpr, Expr, MapEntry, StructField } from './ast.ts';
 import { CelCompileError, type Issue } from './issues.ts';
 import { LexError, type Token, tokenize } from './lexer.ts';
-import { expandMacro, type MacroSet } from './macros.ts';
+import { expandMacro } from './macros.ts';
 import { syntaxError } from './syntax-errors.ts';
 
 /** Code points an expression may have. */
@@ -24,7 +24,7 @@ const keywords = new Set(['in', 'true', 'false', 'null']);
  * Parses an expression and expands its macros. Throws `CelCompileError` with the position of what
  * is wrong; the whole grammar of CEL with optional syntax is known.
  */
-export function parse(source: string, known: MacroSet = 'all'): Expr {
+export function parse(source: string): Expr {
   try {
     if (source.length > sizeMax && [...source].length > sizeMax) {
       throw new LexError(0, `expression code point size exceeds limit: size: ${source.length}`);
@@ -34,7 +34,7 @@ export function parse(source: string, known: MacroSet = 'all'): Expr {
   }
   const { tokens, issues } = tokensOf(source);
   try {
-    const expr = new Parser(tokens, known).whole();
+    const expr = new Parser(tokens).whole();
     if (issues.length === 0) return expr;
   } catch (error) {
     throw asCompileError(error, source, issues);
@@ -81,13 +81,11 @@ const levels: readonly ReadonlyMap<string, string>[] = [
 /** Owns the place in the tokens. */
 class Parser {
   readonly #tokens: readonly Token[];
-  readonly #macros: MacroSet;
   #next = 0;
   #depth = 0;
 
-  constructor(tokens: readonly Token[], macros: MacroSet) {
+  constructor(tokens: readonly Token[]) {
     this.#tokens = tokens;
-    this.#macros = macros;
   }
 
   whole(): Expr {
@@ -237,7 +235,7 @@ class Parser {
   }
 
   #expanded(made: CallExpr): Expr {
-    return expandMacro(made, this.#macros);
+    return expandMacro(made);
   }
 
   #arguments(): readonly Expr[] {

@@ -6,7 +6,7 @@ import { product } from './estimate.ts';
 import type { Program } from './evaluator.ts';
 import { CelCompileError } from './issues.ts';
 import { escapeName, schemaOfValues, seen, typeOfSchema, withTypeMeta } from './schema-types.ts';
-import { portableFunctions, standardFunctions } from './standard-functions.ts';
+import { standardFunctions } from './standard-functions.ts';
 import { dynType, optionalType, type Type } from './types.ts';
 import { CelError } from './values.ts';
 
@@ -48,17 +48,10 @@ export interface BrokenRule {
   readonly usesOldSelf: boolean;
 }
 
-/** Which expressions were accepted before: they may use what new ones may not. */
-export interface StoredExpressions {
-  readonly rules: ReadonlySet<string>;
-  readonly messageExpressions: ReadonlySet<string>;
-}
-
-/** Compiles a node's rule, or says why it does not; `stored` is absent for rules that are run. */
+/** Compiles a node's rule, or says why it does not. */
 export function compileRule(
   rule: CelRule,
   self: Type | undefined,
-  stored?: StoredExpressions,
 ): (CompiledRule | BrokenRule) & { readonly costs: RuleCosts } {
   const type = self ?? dynType;
   const old = rule.optionalOldSelf === true ? optionalType(type) : type;
@@ -66,26 +59,17 @@ export function compileRule(
     ['self', type],
     ['oldSelf', old],
   ]);
-  const environmentOf = (isNew: boolean): Environment =>
-    isNew
-      ? { functions: portableFunctions(), variables, macros: 'portable' }
-      : { functions: standardFunctions(), variables };
-  const main = compiled(
-    rule.rule,
-    environmentOf(stored !== undefined && !stored.rules.has(rule.rule)),
-    {
-      member: 'rule',
-      wanted: 'bool',
-      wrongType: 'cel expression must evaluate to a bool',
-      head: 'compilation failed: ',
-    },
-  );
+  const environment: Environment = { functions: standardFunctions(), variables };
+  const main = compiled(rule.rule, environment, {
+    member: 'rule',
+    wanted: 'bool',
+    wrongType: 'cel expression must evaluate to a bool',
+    head: 'compilation failed: ',
+  });
   const usesOldSelf = main.used?.has('oldSelf') ?? false;
   if ('detail' in main) return { problem: main, usesOldSelf, costs: {} };
   const { messageExpression = '' } = rule;
-  const isNewMessage = stored !== undefined && !stored.messageExpressions.has(messageExpression);
-  const message =
-    messageExpression.trim() === '' ? undefined : messageOf(rule, environmentOf(isNewMessage));
+  const message = messageExpression.trim() === '' ? undefined : messageOf(rule, environment);
   const costs = { rule: main.costMax };
   const known = { rule, program: main.program, usesOldSelf };
   if (message === undefined) return { ...known, message, costs };

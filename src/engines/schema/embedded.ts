@@ -2,7 +2,6 @@ import { isObject, type JsonObject, type JsonValue, member } from '../../base/js
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { DecodeError } from './depth.ts';
-import { invalidGo } from './go-wording.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
 import { type Property, resolved, type Schema, saysNothing } from './schema.ts';
 
@@ -87,7 +86,7 @@ export function coerceEmbedded(schema: Schema, object: JsonValue, rules: Embedde
     for (const name of ['apiVersion', 'kind']) {
       const value = member(resource, name);
       if (value === undefined || typeof value === 'string') continue;
-      throw new EmbeddedError(invalidGo(childPath(path, name), value, 'must be a string'));
+      throw new EmbeddedError(invalid(childPath(path, name), value, 'must be a string'));
     }
     const metadata = member(resource, 'metadata');
     if (metadata === undefined) return;
@@ -108,7 +107,7 @@ function coerceMetadata(
     return decodeTyped(at.rules.objectMeta)(metadata, note);
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
-    throw new EmbeddedError(invalidGo(at.path, metadata, error.message));
+    throw new EmbeddedError(invalid(at.path, metadata, error.message));
   }
 }
 
@@ -135,7 +134,7 @@ function checkApiVersion(resource: JsonObject, path: string, errors: FieldError[
   const field = childPath(path, 'apiVersion');
   const value = member(resource, 'apiVersion');
   if (value === undefined) return;
-  if (typeof value !== 'string') errors.push(invalidGo(field, value, 'must be a string'));
+  if (typeof value !== 'string') errors.push(invalid(field, value, 'must be a string'));
   else if (value === '') errors.push(invalid(field, value, 'must not be empty'));
   else if (value.split('/').length > 2) {
     errors.push(invalid(field, value, `unexpected GroupVersion string: ${value}`));
@@ -152,7 +151,7 @@ function checkKind(resource: JsonObject, at: Checked): void {
   const field = childPath(at.path, 'kind');
   const value = member(resource, 'kind');
   if (value === undefined) return;
-  if (typeof value !== 'string') at.errors.push(invalidGo(field, value, 'must be a string'));
+  if (typeof value !== 'string') at.errors.push(invalid(field, value, 'must be a string'));
   else if (value === '') at.errors.push(invalid(field, value, 'must not be empty'));
   else {
     const wrong = at.rules.validateLabel(value.toLowerCase());
@@ -172,6 +171,6 @@ function checkMetadata(resource: JsonObject, at: Checked): void {
     at.errors.push(...at.rules.validateMeta(named, field));
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
-    at.errors.push(invalidGo(field, metadata, error.message));
+    at.errors.push(invalid(field, metadata, error.message));
   }
 }

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../base/json.ts';
-import { type FieldError, invalid, showValue } from '../../meta/field-error.ts';
+import { showValue } from '../../meta/field-error.ts';
 import { goSyntax } from '../../meta/go-values.ts';
 import { resolved, type Schema } from './schema.ts';
 
@@ -69,11 +69,6 @@ export function bareTypeName(typeName: string): string {
 export function goBadValue(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return '"null"';
   return typeof value === 'object' ? goSyntax(value) : showValue(value);
-}
-
-/** An error about a value that stands in its message in Go's syntax. */
-export function invalidGo(field: string, value: JsonValue | undefined, detail: string): FieldError {
-  return { ...invalid(field, '', ''), message: `Invalid value: ${goBadValue(value)}: ${detail}` };
 }
 
 /**

@@ -5,8 +5,8 @@ import {
   type JsonValue,
   member,
 } from '../../base/json.ts';
-import { duplicate, type FieldError } from '../../meta/field-error.ts';
-import { goBadValue, invalidGo } from './go-wording.ts';
+import { duplicate, type FieldError, invalid } from '../../meta/field-error.ts';
+import { goBadValue } from './go-wording.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
 import { anySchema, type Property, resolved, type Schema, saysNothing } from './schema.ts';
 import { canonical } from './validate.ts';
@@ -113,7 +113,7 @@ function checkMap(
   const wrong = list.findIndex((item) => item !== null && !isObject(item));
   if (wrong >= 0) {
     const detail = 'must be an object for an array of list-type map';
-    at.errors.push(invalidGo(indexPath(at.path, wrong), list[wrong], detail));
+    at.errors.push(invalid(indexPath(at.path, wrong), list[wrong], detail));
     return;
   }
   if (list.length < 2) return;

@@ -14,7 +14,7 @@ import {
   required,
 } from '../../meta/field-error.ts';
 import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
-import { goStrings, invalidGo } from '../checks.ts';
+import { invalidGo } from '../checks.ts';
 import { approvalErrors } from './api-approval.ts';
 import { type InternalSpec, internalSpec } from './crd-internal.ts';
 import {
@@ -38,15 +38,7 @@ export type RuleChecker = (at: {
   readonly blocked: (path: string) => boolean;
   /** It is the schema before the update, whose rules were accepted already. */
   readonly unchanged: boolean;
-  /** The expressions of the definition before the update. */
-  readonly stored: StoredExpressions;
 }) => readonly FieldError[];
-
-/** Expressions that were accepted before. */
-export interface StoredExpressions {
-  readonly rules: ReadonlySet<string>;
-  readonly messageExpressions: ReadonlySet<string>;
-}
 
 export interface CrdRules {
   readonly dialect: Dialect;
@@ -66,7 +58,6 @@ interface Options {
   readonly requireValidTypes: boolean;
   readonly requireAtomicSets: boolean;
   readonly requireMapKeys: boolean;
-  readonly stored: StoredExpressions;
 }
 
 /** All that is wrong with a new definition, apart from ObjectMeta's own rules (CRD-1). */
@@ -77,7 +68,6 @@ export function validateCrd(crd: Crd, rules: CrdRules): FieldError[] {
     requireValidTypes: true,
     requireAtomicSets: true,
     requireMapKeys: true,
-    stored: storedExpressions([]),
   });
 }
 
@@ -93,17 +83,8 @@ export function validateCrdUpdate(crd: Crd, old: Crd, rules: CrdRules): FieldErr
     requireValidTypes: before.every(hasValidType),
     requireAtomicSets: !before.some(isNonAtomicSet),
     requireMapKeys: before.every((schema) => mapKeyErrors(schema, '').length === 0),
-    stored: storedExpressions(before),
   });
   return [...errors, ...immutableErrors(crd, old)];
-}
-
-function storedExpressions(schemas: readonly SchemaProps[]): StoredExpressions {
-  const rules = schemas.flatMap((schema) => schema['x-kubernetes-validations'] ?? []);
-  return {
-    rules: new Set(rules.map(({ rule }) => rule)),
-    messageExpressions: new Set(rules.map(({ messageExpression = '' }) => messageExpression)),
-  };
 }
 
 /** What a write to `status` may not do. */
@@ -404,7 +385,6 @@ function ruleErrors(
     schema: schemaFromOpenApi(props),
     path: at.path,
     blocked: at.blocked,
-    stored: options.stored,
     unchanged: old !== undefined && jsonEqual(old as JsonObject, props as JsonObject),
   });
 }
@@ -449,14 +429,13 @@ function goName(name: string): string {
 function storedVersionErrors(crd: Crd): FieldError[] {
   const field = 'status.storedVersions';
   const stored = crd.status?.storedVersions ?? [];
-  if (stored.length === 0)
-    return [invalidGo(field, '[]string(nil)', 'must have at least one stored version')];
+  if (stored.length === 0) return [invalid(field, [], 'must have at least one stored version')];
   const errors: FieldError[] = [];
   const left = new Map(stored.map((version, index) => [version, index]));
   for (const version of crd.spec.versions) {
     if (version.storage && !left.has(version.name)) {
       const detail = `must have the storage version ${version.name}`;
-      errors.push(invalidGo(field, goStrings(stored), detail));
+      errors.push(invalid(field, [...stored], detail));
     }
     left.delete(version.name);
   }

@@ -182,7 +182,7 @@ describe('its schema', () => {
     ],
     [
       { a: { type: 'object', default: { b: 1 } } },
-      `${root}.properties[a].default: Invalid value: map[string]interface {}{"b":1}: must not have`,
+      `${root}.properties[a].default: Invalid value: {"b":1}: must not have unknown fields`,
     ],
     [
       { a: { ...string, pattern: '(' } },

@@ -6,12 +6,11 @@ import {
   type EmbeddedRules,
   validateEmbedded,
 } from '../../engines/schema/embedded.ts';
-import { invalidGo } from '../../engines/schema/go-wording.ts';
 import { childPath, keyPath } from '../../engines/schema/path.ts';
 import { pruneValue } from '../../engines/schema/prune.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
 import { validateStructure } from '../../engines/schema/validate.ts';
-import type { FieldError } from '../../meta/field-error.ts';
+import { type FieldError, invalid } from '../../meta/field-error.ts';
 
 /**
  * Judges a default by the CEL rules of its schema; a later engine implements it. Gives what is left of
@@ -107,7 +106,7 @@ function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
   const pruned = copyJson(standard);
   pruneValue(schema, pruned);
   if (!jsonEqual(pruned, standard)) {
-    errors.push(invalidGo(field, standard, 'must not have unknown fields'));
+    errors.push(invalid(field, standard, 'must not have unknown fields'));
   }
   const under = (error: FieldError) => ({ ...error, field: pathUnder(field, error.field) });
   try {
@@ -149,7 +148,7 @@ function metaDefaultErrors(
   const standard = schema.default as JsonValue;
   const object = place.surround(copyJson(standard));
   const wrong = (reason: string) => [
-    invalidGo(place.field, standard, `must result in valid metadata: ${reason}`),
+    invalid(place.field, standard, `must result in valid metadata: ${reason}`),
   ];
   if (!isObject(object)) return [];
   try {

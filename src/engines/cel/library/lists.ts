@@ -143,16 +143,12 @@ export const lists: Library = [
         [`list(${type}).isSorted(): bool`, linear(isSorted)],
         [`list(${type}).min(): ${type}`, linear(extreme('min'))],
         [`list(${type}).max(): ${type}`, linear(extreme('max'))],
+        [`list(${type}).sort(): list(${type})`, linear(sort)],
       ] as const,
   ),
   ...summable.map((type) => [`list(${type}).sum(): ${type}`, linear(sumAny)] as const),
   ['list(A).indexOf(A): int', linear(indexOf)],
   ['list(A).lastIndexOf(A): int', linear(lastIndexOf)],
-];
-
-/** Functions on lists that release 1.32 has not: what is stored may use them. */
-export const newerLists: Library = [
-  ...comparable.map((type) => [`list(${type}).sort(): list(${type})`, linear(sort)] as const),
   ['list(A).slice(int, int): list(A)', slice],
   ['list(A).distinct(): list(A)', linear(distinct)],
   ['list(list(A)).flatten(): list(A)', flatten],
