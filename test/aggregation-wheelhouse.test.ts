@@ -11,6 +11,7 @@ import {
 } from '../src/server/certificates.ts';
 import { readFeatureGates } from '../src/server/feature-gates.ts';
 import { adminToken, eventually, type Loose, startTestServer, type TestServer } from './harness.ts';
+import { sample } from './metric-samples.ts';
 
 /**
  * One Wheelhouse in front of another: the second serves a custom kind, and believes what the first
@@ -232,6 +233,9 @@ test('ADM-4: the ConfigMap that other servers begin with says whom to trust', as
     '/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/extension-apiserver-authentication-reader',
   );
   expect(role.body.rules[0].resourceNames).toEqual(['extension-apiserver-authentication']);
+  const queue = { name: 'cluster_authentication_trust_controller' };
+  const { text } = await front.get('/metrics');
+  expect(sample(text, 'workqueue_adds_total', queue)).toBeGreaterThan(0);
 });
 
 test('ADM-4: OpenAPI tells of the other server’s kinds', async () => {

@@ -8,7 +8,7 @@ import { readConfigurationFile } from './reloaded-file.ts';
 export function publishTrust(
   sources: AggregationSources,
 ): ReturnType<typeof startAuthenticationTrust> {
-  const { config, dialect, catalogue, registry } = sources;
+  const { config, dialect, catalogue, registry, queues } = sources;
   const { clientCaFile, requestHeader } = config.authentication;
   const configMaps = catalogue.snapshot().builtin('', 'configmaps');
   if (configMaps === undefined) throw new Error('the catalogue has no configmaps');
@@ -35,5 +35,6 @@ export function publishTrust(
     }),
     clock: config.clock,
     logger: config.logger,
+    queues,
   });
 }
