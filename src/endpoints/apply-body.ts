@@ -3,6 +3,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import { CborError, decodeCbor } from '../codec/cbor/decode.ts';
 import { type DecodedJson, decodeJson, JsonError } from '../codec/json.ts';
 import { decodeYaml, YamlError } from '../codec/yaml.ts';
+import { goValue } from '../meta/go-values.ts';
 import { badRequest } from '../meta/status.ts';
 import type { FieldValidation } from '../request/options.ts';
 import { bodyLimits } from './body.ts';
@@ -32,7 +33,7 @@ function bodyOf({ value, repeated }: DecodedJson): ApplyBody {
   if (value !== null && !isObject(value)) {
     throw badRequest(
       'error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal ' +
-        `${goTypeName(value)} into Go value of type map[string]interface {}`,
+        `${goValue(value)} into Go value of type map[string]interface {}`,
     );
   }
   return { value: value ?? {}, repeated: repeated ?? [] };
@@ -64,12 +65,6 @@ function decodeEither(bytes: Buffer): MaybePromise<DecodedJson> {
     if (!(error instanceof YamlError)) throw error;
     throw badRequest(`error decoding YAML: ${toJson}: ${error.message}`);
   });
-}
-
-function goTypeName(value: JsonValue): string {
-  if (Array.isArray(value)) return 'array';
-  if (typeof value === 'boolean') return 'bool';
-  return typeof value === 'string' ? 'string' : 'number';
 }
 
 /** Keys given twice in an apply: refused, warned of, or passed over (FV-2), in upstream's words. */

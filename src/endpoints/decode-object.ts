@@ -4,6 +4,7 @@ import { JsonError } from '../codec/json-error.ts';
 import { ProtobufError } from '../codec/protobuf/wire.ts';
 import { YamlError } from '../codec/yaml-error.ts';
 import { invalid } from '../meta/field-error.ts';
+import { goValue } from '../meta/go-values.ts';
 import { badRequest, invalidObject } from '../meta/status.ts';
 import { type ApiObject, apiVersionOf, parseApiVersion } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
@@ -111,21 +112,15 @@ const metaStruct =
 export function typeProblem(value: JsonValue): string | undefined {
   const frame = "couldn't get version/kind; json parse error: json: cannot unmarshal";
   if (value === null) return undefined;
-  if (!isObject(value)) return `${frame} ${goTypeName(value)} into Go value of type ${metaStruct}`;
+  if (!isObject(value)) return `${frame} ${goValue(value)} into Go value of type ${metaStruct}`;
   for (const field of ['apiVersion', 'kind']) {
     const type = value[field] ?? '';
     if (typeof type === 'string') continue;
-    return `${frame} ${goTypeName(type)} into Go struct field .${field} of type string`;
+    return `${frame} ${goValue(type)} into Go struct field .${field} of type string`;
   }
   const apiVersion = (value.apiVersion ?? '') as string;
   if (apiVersion === '' || parseApiVersion(apiVersion) !== undefined) return undefined;
   return `unexpected GroupVersion string: ${apiVersion}`;
-}
-
-function goTypeName(value: JsonValue): string {
-  if (Array.isArray(value)) return 'array';
-  if (typeof value === 'boolean') return 'bool';
-  return typeof value === 'bigint' ? 'number' : typeof value;
 }
 
 /** The body's own apiVersion and kind, where given, must be the endpoint's (API-7). */

@@ -1,6 +1,6 @@
 import { isObject, type JsonValue, member } from '../base/json.ts';
 import { decodeJson, JsonError } from '../codec/json.ts';
-import { goValue } from '../engines/schema/go-wording.ts';
+import { goValue } from '../meta/go-values.ts';
 import { badRequest } from '../meta/status.ts';
 import type { FieldValidation } from '../request/options.ts';
 import { bodyLimits } from './body.ts';

@@ -1,6 +1,7 @@
 import { isObject, type JsonValue } from '../base/json.ts';
 import { decodeJson, JsonError } from '../codec/json.ts';
 import { syntaxErrorOf } from '../codec/json-exact.ts';
+import { goValue } from '../meta/go-values.ts';
 import type { Revision } from './contract.ts';
 
 /**
@@ -87,7 +88,7 @@ function tokenFields(bytes: Buffer): TokenFields | string {
   const fields: TokenFields = { v: '', rv: 0, start: '' };
   if (value === null) return fields;
   if (!isObject(value)) {
-    return `json: cannot unmarshal ${goKind(value)} into Go value of type storage.continueToken`;
+    return `json: cannot unmarshal ${goValue(value)} into Go value of type storage.continueToken`;
   }
   for (const [name, given] of Object.entries(value)) {
     const known = name.toLowerCase();
@@ -108,18 +109,12 @@ function misfit(
   name: keyof TokenFields,
   { given, text }: { readonly given: JsonValue; readonly text: string },
 ): string | undefined {
-  if (name !== 'rv') return typeof given === 'string' ? undefined : goKind(given);
-  if (typeof given !== 'number' && typeof given !== 'bigint') return goKind(given);
+  if (name !== 'rv') return typeof given === 'string' ? undefined : goValue(given);
+  if (typeof given !== 'number' && typeof given !== 'bigint') return goValue(given);
   const digits = [...text.matchAll(/"rv"\s*:\s*(-?\d[\d.eE+-]*)/gi)].at(-1)?.[1] ?? String(given);
   const isWhole = /^-?\d+$/.test(digits);
   const fits = isWhole && BigInt(digits) >= int64Min && BigInt(digits) <= int64Max;
   return fits ? undefined : `number ${digits}`;
-}
-
-function goKind(value: JsonValue): string {
-  if (Array.isArray(value)) return 'array';
-  if (typeof value === 'boolean') return 'bool';
-  return typeof value === 'bigint' ? 'number' : typeof value;
 }
 
 function readJson(bytes: Buffer, text: string): JsonValue | JsonError {

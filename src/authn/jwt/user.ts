@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonValue, member } from '../../base/json.ts';
 import type { Value } from '../../engines/cel/values.ts';
-import { goValue } from '../../engines/schema/go-wording.ts';
+import { goValue } from '../../meta/go-values.ts';
 import type { UserInfo } from '../../meta/types.ts';
 import {
   claimsValue,

@@ -8,7 +8,7 @@ import {
   member,
   setMember,
 } from '../../base/json.ts';
-import { goValue } from '../schema/go-wording.ts';
+import { goValue } from '../../meta/go-values.ts';
 import { PatchError } from './patch-error.ts';
 
 const operationsMax = 10_000;

@@ -1,6 +1,7 @@
 import type { JsonValue } from '../../base/json.ts';
+import { goValue } from '../../meta/go-values.ts';
 import { DecodeError, depthMessage, maxDepth } from './depth.ts';
-import { cannotConvert, goType, goValue } from './go-wording.ts';
+import { cannotConvert, goType } from './go-wording.ts';
 import type { Schema } from './schema.ts';
 
 /**

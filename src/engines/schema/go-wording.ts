@@ -5,14 +5,6 @@ import { resolved, type Schema } from './schema.ts';
 
 /** How Go's decoder and printer word things; clients match on these texts. */
 
-/** What Go calls a JSON value in `cannot unmarshal <this> into`. */
-export function goValue(value: JsonValue): string {
-  if (Array.isArray(value)) return 'array';
-  if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'bigint') return 'number';
-  return typeof value;
-}
-
 /**
  * The name of the Go type a typed schema stands for: `int32`, `map[string]string`, `v1.PodSpec`.
  */

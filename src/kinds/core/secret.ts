@@ -3,6 +3,7 @@ import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import { parseExactJson } from '../../codec/json-exact.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required, tooLong } from '../../meta/field-error.ts';
+import { goValue } from '../../meta/go-values.ts';
 import { breaks, configMapKey, dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
@@ -45,19 +46,11 @@ function jsonObjectProblem(text: string): string | undefined {
   try {
     const { value } = parseExactJson(text, { depthMax: 10_000 });
     if (value === null || isObject(value)) return undefined;
-    const kind = Array.isArray(value) ? 'array' : goKinds[typeof value];
-    return `json: cannot unmarshal ${kind} into Go value of type map[string]interface {}`;
+    return `json: cannot unmarshal ${goValue(value)} into Go value of type map[string]interface {}`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
 }
-
-const goKinds: Readonly<Record<string, string>> = {
-  string: 'string',
-  number: 'number',
-  bigint: 'number',
-  boolean: 'bool',
-};
 
 /** The content itself never shows up in a message. */
 function validateJsonKey(object: Secret, key: string): FieldError[] {

@@ -14,13 +14,6 @@ export function goStringMap(map: JsonObject | undefined): string {
   return `map[string]string{${members.join(', ')}}`;
 }
 
-/** A list of numbers of a type. */
-export function goNumbers(type: string, values: readonly JsonValue[] | undefined): string {
-  return values === undefined || values.length === 0
-    ? `[]${type}(nil)`
-    : `[]${type}{${values.join(', ')}}`;
-}
-
 /** A list of structs, `(nil)` when it is empty. */
 export function goList(type: string, items: readonly string[]): string {
   return items.length === 0 ? `[]${type}(nil)` : `[]${type}{${items.join(', ')}}`;

@@ -3,6 +3,7 @@ import { isObject, type JsonObject, type JsonValue, member, textOf } from '../..
 import { decodeJson, type JsonLimits } from '../../codec/json.ts';
 import { JsonError } from '../../codec/json-error.ts';
 import { maxDepth } from '../../engines/schema/depth.ts';
+import { goValue } from '../../meta/go-values.ts';
 import { parseApiVersion } from '../../meta/types.ts';
 
 type ReviewVersion = 'v1' | 'v1beta1';
@@ -44,10 +45,9 @@ export function readConversionAnswer(bytes: Buffer): JsonObject {
   if (bytes.length === 0) throw new Error('0-length response with status code: 200');
   const value = parsed(bytes);
   if (isObject(value)) return value;
-  const found = Array.isArray(value) ? 'array' : typeof value;
   throw new Error(
     "couldn't get version/kind; json parse error: json: cannot unmarshal " +
-      `${found === 'boolean' ? 'bool' : found} into Go value of type struct ` +
+      `${goValue(value)} into Go value of type struct ` +
       '{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }',
   );
 }
