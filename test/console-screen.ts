@@ -117,7 +117,8 @@ function lookingAt(body: FakeElement, go: (hash: string) => void) {
   const find = (tag: string, wanted: string | RegExp): FakeElement | undefined =>
     body.all(tag).find((one) => matches(one.textContent, wanted));
   const until = async (holds: () => unknown, what: string): Promise<void> => {
-    await eventually(async () => Boolean(holds()), `${what}; the page: ${body.textContent}`);
+    const told = () => `${what}; the page: ${body.textContent}`;
+    await eventually(async () => Boolean(holds()), told);
   };
   const click = async (wanted: string | RegExp): Promise<void> => {
     const look = () => find('button', wanted) ?? find('a', wanted);

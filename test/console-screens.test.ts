@@ -83,6 +83,38 @@ describe('signing in and out', () => {
     await screen.click('Save');
     await screen.sees('Saved.');
   });
+
+  test('CLIENT-4: a late refusal of the sign-in of before does not end the next', async () => {
+    const namespace = await withConfigMap('late');
+    let isExpired = false;
+    const held: (() => void)[] = [];
+    const holding: Fetch = async (url, request) => {
+      if (!isExpired || request.method !== 'PUT') return trustingFetch(url, request);
+      const headers = { ...request.headers, authorization: 'Bearer old' };
+      const answer = await trustingFetch(url, { ...request, headers });
+      if (held.length === 0) await new Promise<void>((resolve) => held.push(resolve));
+      return answer;
+    };
+    const screen = await opened(at(namespace, 'late', 'edit'), { fetch: holding });
+    await screen.until(() => screen.body.all('textarea')[0], 'the editor');
+    const text = screen.body.all('textarea')[0];
+    if (text === undefined) throw new Error('no editor');
+    text.value = text.value.replace('a: "1"', 'a: "2"');
+    isExpired = true;
+    await screen.click('Validate');
+    await screen.until(() => held.length === 1, 'the refusal that will be late');
+    await screen.click('Save');
+    await screen.sees('The server no longer accepts this sign-in.');
+    isExpired = false;
+    await screen.signIn(adminToken);
+    await screen.until(() => screen.body.all('textarea')[0] === text, 'the editor again');
+    await screen.click('Save');
+    await screen.sees('Saved.');
+    for (const release of held) release();
+    await new Promise(setImmediate);
+    expect(screen.body.textContent).toContain('Saved.');
+    expect(screen.body.textContent).not.toContain('Sign in');
+  });
 });
 
 describe('browsing', () => {

@@ -88,12 +88,12 @@ export function apiFor(
   server: Pick<TestServer, 'url'>,
   options: { readonly token?: string | undefined; readonly fetch?: Fetch } = {},
 ): TestApi {
-  const token = 'token' in options ? options.token : adminToken;
+  const credential = { token: 'token' in options ? options.token : adminToken };
   let refusals = 0;
   const api = createApi({
     fetch: options.fetch ?? trustingFetch,
     base: server.url,
-    token: () => token,
+    credential: () => credential,
     onUnauthorized: () => {
       refusals += 1;
     },

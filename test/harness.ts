@@ -261,16 +261,22 @@ function collect(stream: http2.ClientHttp2Stream): Promise<TestWatch> {
   });
 }
 
-/** Waits until `look` gives something, asking again every few milliseconds; bounded. */
+/**
+ * Waits until `look` gives something, asking again every few milliseconds; bounded. `what` says in
+ * the failure what was waited for; a function is asked at the end, so that it can say what is.
+ */
 export async function eventually<T>(
   look: () => Promise<T | undefined | false>,
-  what = 'the condition',
+  what: string | (() => string) = 'the condition',
 ): Promise<T> {
   const end = performance.now() + patienceMs;
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
-    if (performance.now() > end) throw new Error(`${what} did not hold in ${patienceMs} ms`);
+    if (performance.now() > end) {
+      const said = typeof what === 'string' ? what : what();
+      throw new Error(`${said} did not hold in ${patienceMs} ms`);
+    }
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

@@ -39,14 +39,19 @@ export interface Api {
   stream(request: ApiRequest): Promise<AsyncGenerator<JsonObject>>;
 }
 
+/** What one sign-in shows with its requests; the next one's is another, be its token the same. */
+export interface Credential {
+  /** Undefined where the browser's certificate, or a proxy, says who the user is. */
+  readonly token: string | undefined;
+}
+
 export interface ApiOptions {
   readonly fetch: Fetch;
   /** What paths are put behind: the page's origin and what a proxy put before the server's paths. */
   readonly base: string;
-  /** Undefined where the browser's certificate, or a proxy, says who the user is. */
-  readonly token: () => string | undefined;
-  /** Called for a 401: the token that was shown has expired, or never was one. */
-  readonly onUnauthorized: (token: string | undefined) => void;
+  readonly credential: () => Credential;
+  /** Called for a 401, with what was shown: it has expired, or never was one. */
+  readonly onUnauthorized: (credential: Credential) => void;
   /** Reads an answer in YAML. */
   readonly parseYaml: (text: string) => Promise<JsonValue | undefined>;
 }
@@ -80,7 +85,8 @@ export function createApi(options: ApiOptions): Api {
 
 async function openAnswer(options: ApiOptions, request: ApiRequest): Promise<FetchAnswer> {
   const { path, method = 'GET', body, signal } = request;
-  const token = options.token();
+  const credential = options.credential();
+  const { token } = credential;
   const type = request.type ?? 'application/json';
   const headers: Record<string, string> = {
     accept: request.accept ?? 'application/json',
@@ -107,7 +113,7 @@ async function openAnswer(options: ApiOptions, request: ApiRequest): Promise<Fet
   if ((status >= 200 && status < 300) || (status === 304 && request.etag !== undefined)) {
     return answer;
   }
-  if (status === 401) options.onUnauthorized(token);
+  if (status === 401) options.onUnauthorized(credential);
   throw await refusalOf(answer, options, signal);
 }
 

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../../base/json.ts';
 import { dialectNames, dialectOf } from '../../../dialect.ts';
 import { type Subject, whoAmI } from './access.ts';
-import { type Api, createApi } from './api.ts';
+import { type Api, type Credential, createApi } from './api.ts';
 import { ApiFailure, messageOf } from './failure.ts';
 import type { Fetch, TokenStore } from './ports.ts';
 
@@ -38,30 +38,30 @@ export function createSession(options: {
 }): Session {
   const { tokens, onChange } = options;
   let state: SessionState = { phase: 'signed out', message: '' };
-  let token: string | undefined;
+  let credential: Credential = { token: undefined };
   const set = (next: SessionState): void => {
     state = next;
     onChange(state);
   };
   const forget = (message: string): void => {
-    token = undefined;
+    credential = { token: undefined };
     tokens.write(undefined);
     set({ phase: 'signed out', message });
   };
-  const onUnauthorized = (refused: string | undefined): void => {
-    // An answer may be late: the token it is about is not the one that is used by now.
-    if (state.phase === 'signed in' && refused === token)
+  const onUnauthorized = (refused: Credential): void => {
+    // An answer may be late: what it is about is not what is shown by now.
+    if (state.phase === 'signed in' && refused === credential)
       forget('The server no longer accepts this sign-in.');
   };
   const { fetch, base, parseYaml } = options;
-  const api = createApi({ fetch, base, token: () => token, onUnauthorized, parseYaml });
+  const api = createApi({ fetch, base, credential: () => credential, onUnauthorized, parseYaml });
   const enter = async (given: string | undefined, onNobody: string): Promise<void> => {
-    token = given;
+    credential = { token: given };
     set({ phase: 'signing in' });
     try {
       const subject = await identity(api);
       if (subject.user === anonymous) return forget(onNobody);
-      tokens.write(token);
+      tokens.write(given);
       set({ phase: 'signed in', subject });
     } catch (error) {
       forget(given === undefined && isRefusal(error) ? onNobody : refusalText(error));

@@ -50,6 +50,8 @@ class TextEditor implements Editor {
   readonly #result = element('div', { class: 'result', 'aria-live': 'polite' });
   #base: LoadedObject | undefined;
   #saved: string;
+  /** How often the server has been asked: of two answers the one to the later question is shown. */
+  #asked = 0;
 
   constructor(context: PageContext, options: EditorOptions) {
     this.#context = context;
@@ -152,7 +154,10 @@ class TextEditor implements Editor {
 
   async #validate(): Promise<void> {
     fill(this.#result, 'Asking the server…');
+    this.#asked += 1;
+    const asked = this.#asked;
     const outcome = await validateEdit(this.#context.api, this.#edit());
+    if (asked !== this.#asked) return;
     if (outcome.kind !== 'accepted') return this.#showRefusal(outcome);
     const before = this.#base?.value ?? {};
     const changes = changesBetween(before, outcome.object.value).filter(
@@ -168,6 +173,7 @@ class TextEditor implements Editor {
 
   async #save(ownership: 'respected' | 'forced' = 'respected'): Promise<void> {
     fill(this.#result, 'Saving…');
+    this.#asked += 1;
     const outcome = await saveEdit(this.#context.api, this.#edit(ownership));
     if (outcome.kind !== 'accepted') return this.#showRefusal(outcome);
     this.#begin(outcome.object, withoutManagedFields(outcome.object.text));
