@@ -1,6 +1,6 @@
-import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isObject, type JsonObject } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { CborError, decodeCbor } from '../codec/cbor/decode.ts';
+import { CborError, decodeCborMap } from '../codec/cbor/decode.ts';
 import { type DecodedJson, decodeJson, JsonError } from '../codec/json.ts';
 import { decodeYaml, YamlError } from '../codec/yaml.ts';
 import { goValue } from '../meta/go-values.ts';
@@ -39,17 +39,14 @@ function bodyOf({ value, repeated }: DecodedJson): ApplyBody {
   return { value: value ?? {}, repeated: repeated ?? [] };
 }
 
-/** The same of a body in CBOR (CODEC-4); a key given twice is an error there. */
+/** The same of a body in CBOR (CODEC-4), whose faults upstream tells in the same frame. */
 export function applyBodyOfCbor(bytes: Buffer): ApplyBody {
-  let value: JsonValue;
   try {
-    value = decodeCbor(bytes);
+    return { value: decodeCborMap(bytes), repeated: [] };
   } catch (error) {
     if (!(error instanceof CborError)) throw error;
-    throw badRequest(`error decoding CBOR: ${error.message}`);
+    throw badRequest(`error decoding YAML: ${error.message}`);
   }
-  if (!isObject(value)) throw badRequest('error decoding CBOR: the body is not a map');
-  return { value, repeated: [] };
 }
 
 function decodeEither(bytes: Buffer): MaybePromise<DecodedJson> {

@@ -1,6 +1,5 @@
 import type { JsonValue } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { decodeCbor } from '../codec/cbor/decode.ts';
 import { type DecodedJson, decodeJson, type JsonLimits } from '../codec/json.ts';
 import { contentMediaType } from '../codec/negotiation.ts';
 import { decodeMessage, openEnvelope } from '../codec/protobuf/envelope.ts';
@@ -8,8 +7,10 @@ import { ProtobufError } from '../codec/protobuf/wire.ts';
 import { decodeYaml } from '../codec/yaml.ts';
 import type { Dialect } from '../dialect.ts';
 import { maxDepth } from '../engines/schema/depth.ts';
+import type { Schema } from '../engines/schema/schema.ts';
 import { schemaOfKind } from '../kinds/kind-schema.ts';
 import { unsupportedMediaType } from '../meta/status.ts';
+import { type CborFindings, decodeCborBody } from './cbor-body.ts';
 import { type Form, mediaTypes, type ServedEncoding } from './encodings.ts';
 
 /** A request body as bytes and as the value its Content-Type says. */
@@ -20,10 +21,14 @@ export interface DecodedBody {
   readonly duplicates: readonly string[];
   /** The same as YAML tells them: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
+  /** Set when the body is CBOR, which decodes by other rules. */
+  readonly cbor?: CborFindings;
 }
 
 /** Decodes a body; throws (or rejects with) JsonError, YamlError, ProtobufError, CborError. */
-export type BodyDecoder = (bytes: Buffer) => MaybePromise<DecodedJson>;
+export type BodyDecoder = (
+  bytes: Buffer,
+) => MaybePromise<DecodedJson & { readonly cbor?: CborFindings }>;
 
 /**
  * What a body may hold. Everything behind the decoder walks objects by recursion, so they nest less
@@ -47,25 +52,31 @@ function decodeProtobufBody(bytes: Buffer, dialect: Dialect): DecodedJson {
   return { value, duplicates: [] };
 }
 
+/** What decoding may have to know of a body: its schema where it is of a built-in type. */
+interface Expected {
+  readonly dialect: Dialect;
+  readonly schema?: Schema | undefined;
+}
+
 const decoders: Readonly<
-  Record<Form, (bytes: Buffer, dialect: Dialect) => ReturnType<BodyDecoder>>
+  Record<Form, (bytes: Buffer, expected: Expected) => ReturnType<BodyDecoder>>
 > = {
   json: decodeJsonBody,
   yaml: decodeYaml,
-  protobuf: decodeProtobufBody,
-  cbor: (bytes) => ({ value: decodeCbor(bytes), duplicates: [] }),
+  protobuf: (bytes, { dialect }) => decodeProtobufBody(bytes, dialect),
+  cbor: (bytes, { schema }) => decodeCborBody(bytes, schema),
 };
 
 /** The decoder a Content-Type names; JSON when there is none. Throws 415 (API-9, CODEC-1). */
 export function decoderFor(
   contentType: string | undefined,
-  options: { served: readonly ServedEncoding[]; dialect: Dialect },
+  options: { served: readonly ServedEncoding[] } & Expected,
 ): BodyDecoder {
   if (contentType === undefined || contentType === '') return decodeJsonBody;
-  const { served, dialect } = options;
+  const { served } = options;
   const named = (mediaType: string) =>
     served.find((one) => one.mediaType === mediaType && one.covers === 'objects');
   const encoding = named(contentType) ?? named(contentMediaType(contentType) ?? '');
   if (encoding === undefined) throw unsupportedMediaType(mediaTypes(served));
-  return (bytes) => decoders[encoding.form](bytes, dialect);
+  return (bytes) => decoders[encoding.form](bytes, options);
 }

@@ -1,8 +1,10 @@
-import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import { isObject, type JsonObject, type JsonValue, textOf } from '../base/json.ts';
 import { CborError } from '../codec/cbor/decode.ts';
+import { diagnoseCbor } from '../codec/cbor/diagnose.ts';
 import { JsonError } from '../codec/json-error.ts';
 import { ProtobufError } from '../codec/protobuf/wire.ts';
 import { YamlError } from '../codec/yaml-error.ts';
+import { schemaOf } from '../kinds/schema-of.ts';
 import { invalid } from '../meta/field-error.ts';
 import { goValue } from '../meta/go-values.ts';
 import { badRequest, invalidObject } from '../meta/status.ts';
@@ -12,6 +14,7 @@ import { groupKindOf } from '../registry/registry.ts';
 import type { FieldValidation } from '../request/options.ts';
 import { type DecodedBody, decoderFor } from './body.ts';
 import type { ApiCall } from './call.ts';
+import type { CborFindings } from './cbor-body.ts';
 import { Complaints, reportComplaints } from './field-validation.ts';
 import { shapeObject } from './shape-object.ts';
 
@@ -20,7 +23,9 @@ export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
   const { context, exchange, target } = call;
   const { dialect, encodings } = context;
   const served = encodings.of(target.def);
-  const decode = decoderFor(exchange.header('content-type'), { served, dialect });
+  const { version } = target;
+  const schema = version.decode === undefined ? version.schema : undefined;
+  const decode = decoderFor(exchange.header('content-type'), { served, dialect, schema });
   const bytes = await exchange.body(context.limits.bodyBytesMax);
   try {
     return { bytes, ...(await decode(bytes)) };
@@ -44,14 +49,16 @@ export async function decodeOptionsBody(
   const decode = decoderFor(exchange.header('content-type'), {
     served: encodings.failures,
     dialect,
+    schema: schemaOf(`meta.v1.${kind}`),
   });
   let value: JsonValue;
+  let cbor: CborFindings | undefined;
   try {
-    ({ value } = await decode(bytes));
+    ({ value, cbor } = await decode(bytes));
   } catch (error) {
     throw badRequest(malformed(error));
   }
-  const why = typeProblem(value);
+  const why = cbor === undefined ? typeProblem(value) : cbor.misfit;
   if (why !== undefined) throw badRequest(why);
   const options = (value ?? {}) as JsonObject;
   if (options.kind !== undefined && options.kind !== '' && options.kind !== kind) {
@@ -80,11 +87,15 @@ export function decodeObject(
   const { body, fieldValidation } = options;
   const { target } = call;
   const value = objectOf(target, body);
+  const fail = (message: string) => cannotHandle(target, value, message);
+  const isCustom = target.def.custom !== undefined;
+  if (isCustom && body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
   checkKind(call, value, body);
+  if (body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
   const complaints = new Complaints();
   complaints.repeated(body.repeated);
+  complaints.told(body.cbor?.unknown);
   for (const path of body.duplicates) complaints.duplicate(path);
-  const fail = (message: string) => cannotHandle(target, value, message);
   const object = shapeObject(target, value, { complaints, fail });
   if (target.version.decode === undefined) complaints.inTypedOrder(body.bytes);
   object.apiVersion = expectedVersion(target);
@@ -99,7 +110,8 @@ function expectedVersion({ def, version }: Target): string {
 }
 
 function objectOf(target: Target, body: DecodedBody): JsonObject {
-  const why = typeProblem(body.value);
+  // Of CBOR the decoder tells the type.
+  const why = body.cbor === undefined ? typeProblem(body.value) : undefined;
   if (why !== undefined) throw unrecognized(target, body.bytes, why);
   return (body.value ?? {}) as JsonObject;
 }
@@ -128,11 +140,16 @@ function checkKind(call: ApiCall, value: JsonObject, body: DecodedBody): void {
   const { target } = call;
   const expected = expectedVersion(target);
   const isCustom = target.def.custom !== undefined;
-  const kind = (value.kind ?? '') as string;
-  const apiVersion = (value.apiVersion ?? '') as string;
+  const kind = textOf(value.kind);
+  const apiVersion = textOf(value.apiVersion);
   if (isCustom && kind === '') {
-    const whole = body.bytes.toString('utf8', 0, shownBytesMax);
-    throw unrecognized(target, body.bytes, `Object 'Kind' is missing in '${whole}'`);
+    throw unrecognized(target, body.bytes, `Object 'Kind' is missing in '${wholeText(body)}'`);
+  }
+  if (isCustom && apiVersion === '' && body.cbor !== undefined) {
+    throw badRequest(
+      `${kind} in version "" cannot be handled as a ${target.def.kind}: ` +
+        `Object 'apiVersion' is missing in '${wholeText(body)}'`,
+    );
   }
   const isKindOther = kind !== '' && kind !== target.def.kind && !isCustom;
   const isVersionOther = apiVersion !== '' && apiVersion !== expected;
@@ -147,6 +164,12 @@ function checkKind(call: ApiCall, value: JsonObject, body: DecodedBody): void {
   if (!isCustom || kind === target.def.kind) return;
   const error = invalid('kind', kind, `must be ${target.def.kind}`);
   throw invalidObject({ ...groupKindOf(target.def), kind }, nameOf(value), [error]);
+}
+
+/** A body as upstream shows it where it cannot tell what it is. */
+function wholeText({ bytes, cbor }: DecodedBody): string {
+  const text = cbor === undefined ? bytes.toString('utf8') : diagnoseCbor(bytes);
+  return text.slice(0, shownMax);
 }
 
 function nameOf(value: JsonObject): string {
@@ -204,7 +227,7 @@ export function unrecognized(target: Target, bytes: Buffer, why: string): Error 
   );
 }
 
-const shownBytesMax = 4096;
+const shownMax = 4096;
 const summaryLength = 30;
 
 /** The start of a body as upstream shows it: text when it looks like JSON, hex otherwise. */

@@ -24,6 +24,7 @@ const orderedBytesMax = 256 * 1024;
 export class Complaints {
   #found: Complaint[] = [];
   readonly #repeated: string[] = [];
+  #told: readonly string[] = [];
 
   unknown(path: string, prefix = ''): void {
     this.#found.push({ what: 'unknown', path, prefix });
@@ -37,6 +38,11 @@ export class Complaints {
   /** Lines in which a YAML decoder tells of keys given twice. */
   repeated(lines: readonly string[] = []): void {
     this.#repeated.push(...lines);
+  }
+
+  /** What a decoder has told in words of its own, if it has. */
+  told(text: string | undefined): void {
+    if (text !== undefined) this.#told = [text];
   }
 
   /**
@@ -59,7 +65,7 @@ export class Complaints {
   }
 
   get #texts(): readonly string[] {
-    return [...new Set(this.#found.map(textOf))];
+    return [...this.#told, ...new Set(this.#found.map(textOf))];
   }
 
   /** One text a complaint, for warnings. */

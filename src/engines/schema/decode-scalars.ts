@@ -190,7 +190,7 @@ function bytesOfNumbers(items: readonly JsonValue[], context: DecodeContext): Js
 const base64Characters = /^[A-Za-z0-9+/]*/;
 
 /** Where Go's decoder stops; undefined for good input. Pads must be there, and end the text. */
-function base64ErrorAt(text: string): number | undefined {
+export function base64ErrorAt(text: string): number | undefined {
   const good = base64Characters.exec(text)?.[0].length ?? 0;
   const inQuantum = good % 4;
   if (good === text.length) return inQuantum === 0 ? undefined : good - inQuantum;

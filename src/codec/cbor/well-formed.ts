@@ -1,0 +1,147 @@
+import { CborError, Cursor, floatOf, info, major, majorName } from './cursor.ts';
+
+const levelsMax = 64;
+const itemsMax = 1024;
+
+const unexpectedEnd = () => new CborError('unexpected EOF');
+const unexpectedStop = () => new CborError('cbor: unexpected "break" code');
+
+/** A data item that is CBOR, but that nobody takes here. */
+export const notAccepted = (type: number, what: string): string =>
+  `cbor: data item of cbor type ${majorName(type)} is not accepted by protocol: ${what}`;
+
+/**
+ * Looks whether bytes are one CBOR item, nothing behind it, within the limits that upstream sets: 64
+ * levels, 1024 items of a list or map. Upstream looks at all of the bytes before it decodes any of
+ * them, so what is wrong here is told first, wherever it is. Throws CborError.
+ */
+export function checkWellFormed(bytes: Buffer): void {
+  if (bytes.length === 0) throw new CborError('EOF');
+  const check = new Check(bytes);
+  check.item(0);
+  const left = bytes.length - check.at;
+  if (left > 0) {
+    throw new CborError(`cbor: ${left} bytes of extraneous data starting at index ${check.at}`);
+  }
+}
+
+class Check extends Cursor {
+  item(level: number): void {
+    const { type, argument } = this.checkedHead();
+    if (type === major.bytes || type === major.text) this.#string(type, argument);
+    else if (type === major.list || type === major.map) this.#items(type, argument, level + 1);
+    else if (type === major.tag) this.#tagged(argument, level);
+  }
+
+  /** A head, with all that can be wrong with one. */
+  checkedHead(): { readonly type: number; readonly argument: number | bigint } {
+    if (this.at === this.bytes.length) throw unexpectedEnd();
+    const { type } = this;
+    const width = this.next & 0x1f;
+    if (width > info.eightBytes) this.#checkWithoutArgument(type, width);
+    const size = width < info.oneByte || width > info.eightBytes ? 0 : 2 ** (width - info.oneByte);
+    if (this.at + 1 + size > this.bytes.length) throw unexpectedEnd();
+    const argument = this.head();
+    if (type !== major.primitive || size === 0) return { type, argument };
+    if (size > 1) checkFloat(floatOf(width, argument));
+    else if (Number(argument) < 32) {
+      throw new CborError(`cbor: invalid simple value ${argument} for type ${majorName(type)}`);
+    }
+    return { type, argument };
+  }
+
+  #checkWithoutArgument(type: number, width: number): void {
+    const isEndless = width === info.endless;
+    if (isEndless && type >= major.bytes && type <= major.map) return;
+    if (isEndless && type === major.primitive) throw unexpectedStop();
+    throw new CborError(
+      `cbor: invalid additional information ${width} for type ${majorName(type)}`,
+    );
+  }
+
+  #string(type: number, argument: number | bigint): void {
+    if (this.info === info.endless) {
+      this.#pieces(type);
+      return;
+    }
+    const isHuge = argument > Number.MAX_SAFE_INTEGER;
+    if (isHuge) checkLength(type, argument, 'causing integer overflow');
+    if (isHuge || Number(argument) > this.bytes.length - this.at) throw unexpectedEnd();
+    this.at += Number(argument);
+  }
+
+  #pieces(type: number): void {
+    while (this.#hasMore()) {
+      const whole = `indefinite-length ${majorName(type)}`;
+      if (this.type !== type) {
+        throw new CborError(`cbor: wrong element type ${majorName(this.type)} for ${whole}`);
+      }
+      if ((this.next & 0x1f) === info.endless) {
+        throw new CborError(`cbor: ${whole} chunk is not definite-length`);
+      }
+      this.item(0);
+    }
+  }
+
+  /** Whether something is left of what has no length, whose end is taken. */
+  #hasMore(): boolean {
+    if (this.at === this.bytes.length) throw unexpectedEnd();
+    return !this.isStop();
+  }
+
+  #items(type: number, argument: number | bigint, level: number): void {
+    checkLevel(level);
+    const each = type === major.map ? 2 : 1;
+    if (this.info !== info.endless) {
+      checkLength(type, argument, 'it would cause integer overflow');
+      checkCount(type, Number(argument));
+      for (let left = Number(argument) * each; left > 0; left -= 1) this.item(level);
+      return;
+    }
+    let taken = 0;
+    while (this.#hasMore()) {
+      this.item(level);
+      taken += 1;
+      checkCount(type, Math.floor(taken / each));
+    }
+    if (taken % each !== 0) throw unexpectedStop();
+  }
+
+  /** Tags around tags are levels, the innermost is none. */
+  #tagged(number: number | bigint, level: number): void {
+    let tag = Number(number);
+    let within = level;
+    for (;;) {
+      if (this.at === this.bytes.length) throw unexpectedEnd();
+      if (tag === 2 || tag === 3) throw new CborError(notAccepted(major.tag, 'bignum'));
+      if (this.type !== major.tag) break;
+      tag = Number(this.checkedHead().argument);
+      within += 1;
+      checkLevel(within);
+    }
+    this.item(within);
+  }
+}
+
+function checkLevel(level: number): void {
+  if (level > levelsMax) throw new CborError(`cbor: exceeded max nested level ${levelsMax}`);
+}
+
+function checkLength(type: number, argument: number | bigint, why: string): void {
+  if (argument < 2n ** 63n) return;
+  throw new CborError(`cbor: ${majorName(type)} length ${argument} is too large, ${why}`);
+}
+
+function checkCount(type: number, count: number): void {
+  if (count <= itemsMax) return;
+  const what = type === major.map ? 'key-value pairs' : 'elements';
+  throw new CborError(
+    `cbor: exceeded max number of ${what} ${itemsMax} for CBOR ${majorName(type)}`,
+  );
+}
+
+function checkFloat(value: number): void {
+  if (Number.isFinite(value)) return;
+  const what = Number.isNaN(value) ? 'NaN' : 'infinity';
+  throw new CborError(notAccepted(major.primitive, `floating-point ${what}`));
+}
