@@ -96,6 +96,32 @@ describe('owners', () => {
     expect(patched.body.metadata.managedFields).toBeUndefined();
   });
 
+  test('SSA-8: who wrote in a version that the kind no longer has is forgotten alone', async () => {
+    const properties = { size: { type: 'integer' }, mode: { type: 'string' } };
+    const thing = await defineThing(server, [{ properties }, { name: 'v0', properties }]);
+    const one = freshName();
+    const two = freshName();
+    for (const name of [one, two]) {
+      await apply(
+        server,
+        `${thing.path(namespace, 'v0')}/${name}`,
+        thing.body(name, { size: 1 }, 'v0'),
+        { manager: 'old' },
+      );
+      const bob = thing.body(name, { mode: 'x' });
+      await apply(server, `${thing.path(namespace)}/${name}`, bob, { manager: 'bob' });
+    }
+    await thing.change((crd) => crd.spec.versions.pop());
+    const path = (name: string) => `${thing.path(namespace)}/${name}`;
+    const updated = await server.patch(`${path(one)}?fieldManager=c`, { size: 2 }, 'merge');
+    expect([...managersOf(updated)].sort()).toEqual(['bob/Apply', 'c/Update']);
+    const applied = await apply(server, path(two), thing.body(two, { size: 3 }));
+    expect(applied.status).toBe(200);
+    expect([...managersOf(applied)].sort()).toEqual(['alice/Apply', 'bob/Apply']);
+    const shared = await apply(server, path(two), thing.body(two, { mode: 'y' }));
+    expect(shared.status).toBe(409);
+  });
+
   test('MF-2: a User-Agent is read as UTF-8, what cannot be printed left out', async () => {
     const name = freshName();
     const agent = Buffer.from('é\u200bü/1').toString('latin1');
@@ -196,6 +222,34 @@ describe('versions of an autoscaler', () => {
     await apply(server, pathOf('v2', name), autoscaler(name, 'v2', { minReplicas: 3 }));
     const last = await apply(server, pathOf('v1', name), autoscaler(name, 'v1'));
     expect(last.body.spec.minReplicas).toBe(1);
+  });
+
+  test('SSA-8: metadata that nobody owns any more is no hindrance to the other version', async () => {
+    const name = freshName();
+    const labelled = { ...autoscaler(name, 'v2'), metadata: { name, labels: {} } };
+    await apply(server, pathOf('v2', name), labelled);
+    const last = await apply(server, pathOf('v1', name), autoscaler(name, 'v1'));
+    expect(last.status).toBe(200);
+    expect(last.body.metadata).toMatchObject({ name, namespace });
+    expect(managersOf(last)).toEqual(['alice/Apply']);
+    expect(ownedBy(last, 'alice')).not.toHaveProperty('f:metadata');
+  });
+
+  test('SSA-8: what the other version cannot hold is a 400', async () => {
+    const name = freshName();
+    await apply(server, pathOf('v1', name), autoscaler(name, 'v1'), { manager: 'bob' });
+    const target = { type: 'AverageValue', averageValue: 'much' };
+    const metrics = [{ type: 'Resource', resource: { name: 'cpu', target } }];
+    const refused = await apply(server, pathOf('v2', name), autoscaler(name, 'v2', { metrics }));
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toMatch(/Kind=HorizontalPodAutoscaler: quantities must match /);
+  });
+
+  test('SSA-8: what was made in v1 shows all members of a status in v2', async () => {
+    const name = freshName();
+    await apply(server, pathOf('v1', name), autoscaler(name, 'v1'));
+    const shown = await server.get(pathOf('v2', name));
+    expect(shown.body.status).toEqual({ desiredReplicas: 0, currentMetrics: null });
   });
 
   test('MF-2: who creates one in v1 owns the share it begins with', async () => {

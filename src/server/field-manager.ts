@@ -2,14 +2,22 @@ import { cloneJson, type JsonObject } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
-import { applyPatch, recordUpdate, type TrackedKind } from '../engines/apply/field-manager.ts';
+import {
+  applyPatch,
+  describeKind,
+  recordUpdate,
+  type TrackedKind,
+} from '../engines/apply/field-manager.ts';
 import { type FieldFilter, setOfFields } from '../engines/apply/field-set.ts';
 import type { LastApplied } from '../engines/apply/last-applied.ts';
+import { decodeTyped } from '../engines/schema/decode-typed.ts';
+import { DecodeError } from '../engines/schema/depth.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
+import { badRequest } from '../meta/status.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { FieldManagerPort, Target } from '../registry/contract.ts';
 import { AskedConversions } from '../registry/conversion/asked.ts';
-import { fromStorage, toStorage } from '../registry/object-codec.ts';
+import { asApiObject, fromStorage, toStorage } from '../registry/object-codec.ts';
 
 /** Tracks who owns which field of any kind in the catalogue (MF-2), over the pure engine. */
 export function createFieldManager(options: {
@@ -130,12 +138,28 @@ function formOf(def: ResourceDef, apiVersion: string): Form | undefined {
  * that version, and who owned what in it is lost.
  */
 function convert(object: JsonObject, { from, to }: { from: Form; to: Form }): JsonObject {
-  const copy = cloneJson(object) as ApiObject;
   if (to.def.custom !== undefined) {
     const { group } = to.def;
-    return { ...copy, apiVersion: apiVersionOf({ group, version: to.version.version }) };
+    return {
+      ...cloneJson(object),
+      apiVersion: apiVersionOf({ group, version: to.version.version }),
+    };
   }
-  return fromStorage(to.def, to.version, toStorage(from.def, from.version, copy));
+  return fromStorage(to.def, to.version, toStorage(from.def, from.version, formed(object, from)));
+}
+
+/**
+ * A copy in the form its type has: what nobody owns any more has left nulls, and may have taken the
+ * object's metadata along. Throws 400 for an object that is none of the kind's.
+ */
+function formed(object: JsonObject, { version }: Form): ApiObject {
+  try {
+    return asApiObject(decodeTyped(version.schema)(cloneJson(object), undefined, 'map'));
+  } catch (error) {
+    if (!(error instanceof DecodeError)) throw error;
+    const what = `unable to convert unstructured object to ${describeKind(object)}`;
+    throw badRequest(`${what}: ${error.message}`);
+  }
 }
 
 /** What the endpoint throws away, its writers cannot own (SSA-10). */

@@ -186,6 +186,8 @@ function statusFromFirst(object: ApiObject, dialect: Dialect): void {
   const type = 'HorizontalPodAutoscalerCondition';
   const conditions = listIn(object, keyOf(dialect, 'conditions'), type);
   if (conditions !== undefined) status['conditions'] = conditions;
+  // The one member that the current form always shows.
+  status['currentMetrics'] ??= null;
 }
 
 /** The metrics of spec and status, each in another form. */
