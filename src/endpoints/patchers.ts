@@ -4,7 +4,7 @@ import { applyJsonPatch, parseJsonPatch } from '../engines/patch/json-patch.ts';
 import { applyMergePatch } from '../engines/patch/merge-patch.ts';
 import { PatchError } from '../engines/patch/patch-error.ts';
 import { StrategicMergeError } from '../engines/patch/strategic-error.ts';
-import { strategicMerge } from '../engines/patch/strategic-merge.ts';
+import { spentPatch, strategicMerge } from '../engines/patch/strategic-merge.ts';
 import { exceedsDepth } from '../engines/schema/depth.ts';
 import { invalid } from '../meta/field-error.ts';
 import { goPlain } from '../meta/go-values.ts';
@@ -56,8 +56,9 @@ export function patcherFor(
       const again = decoded(call, patch).change(cloneJson(live));
       return inPatchedOrder(again, { schema: undefined, type, patch: value });
     };
+    const spent = () => spentPatch(call.target.version.schema, live, isObject(value) ? value : {});
     const fail = (message: string) =>
-      isStrategic ? refusedAs(goPlain(value), message) : refused(shown(), message);
+      isStrategic ? refusedAs(goPlain(spent()), message) : refused(shown(), message);
     const source = isStrategic ? 'map' : 'patched';
     if (!isStrategic) checkPatchedKind(call, patched, { current, fail });
     const object = shapeObject(call.target, patched, { complaints, fail, source });

@@ -26,6 +26,16 @@ export function goPlain(value: JsonValue | undefined): string {
   return `map[${names.map((name) => `${name}:${goPlain(value[name])}`).join(' ')}]`;
 }
 
+/** How Go prints a JSON value with `%s`, which is for texts: `%!s(int64=5)`. */
+export function goText(value: JsonValue): string {
+  if (typeof value === 'string') return value;
+  if (value === null) return '%!s(<nil>)';
+  if (Array.isArray(value)) return `[${value.map(goText).join(' ')}]`;
+  if (!isObject(value)) return `%!s(${goTypeName(value)}=${goScalar(value)})`;
+  const names = Object.keys(value).sort(compareText);
+  return `map[${names.map((name) => `${name}:${goText(value[name] ?? null)}`).join(' ')}]`;
+}
+
 /** How Go prints a JSON value with `%#v`. */
 export function goSyntax(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return 'interface {}(nil)';

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../base/json.ts';
-import { goPlain, goTypeName } from '../../meta/go-values.ts';
+import { goPlain, goText, goTypeName } from '../../meta/go-values.ts';
 
 /**
  * How a strategic merge patch failed: its own form is bad (400), it asks for what cannot be done
@@ -29,14 +29,17 @@ export const badElementOrder = () =>
 export const listOfLists = () =>
   new StrategicMergeError('unprocessable', 'lists of lists are not supported');
 
+const typeText = (value: JsonValue | undefined) =>
+  value === null || value === undefined ? goText(null) : goTypeName(value);
+
 export const noMergeKey = (item: JsonValue, key: string) =>
   mismatch(`map: ${goPlain(item)} does not contain declared merge key: ${key}`);
 export const badType = (expected: '[]' | 'map', actual: JsonValue | undefined) => {
   const wanted = expected === '[]' ? '[]interface {}' : 'map[string]interface {}';
-  return mismatch(`expected a ${wanted}, but received a ${goTypeName(actual)}`);
+  return mismatch(`expected a ${wanted}, but received a ${typeText(actual)}`);
 };
 export const badDirective = (directive: JsonValue, item: JsonValue) =>
-  mismatch(`unknown patch type: ${goPlain(directive)} in map: ${goPlain(item)}`);
+  mismatch(`unknown patch type: ${goText(directive)} in map: ${goPlain(item)}`);
 export const mergeDirectiveInList = () =>
   mismatch('merging lists cannot yet be specified in the patch');
 export const noKeyDeclared = (typeKind: string) =>

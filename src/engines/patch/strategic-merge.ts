@@ -1,4 +1,5 @@
 import {
+  cloneJson,
   isObject,
   type JsonObject,
   type JsonValue,
@@ -30,13 +31,13 @@ import {
   retainKeysDiffer,
 } from './strategic-error.ts';
 import { type FieldMerging, goKindOf, listMergingOf, mergingOf } from './strategic-fields.ts';
-import { identityOfItem, inOrder } from './strategic-order.ts';
+import { identityOfItem, inOrder, isDeletion } from './strategic-order.ts';
 
 /**
  * What a patch is merged into: an object, where its directives are followed, or another patch, which
- * takes them over along with its nulls.
+ * takes them over along with its nulls. Or an object again, and the patch loses what has been done.
  */
-type Into = 'object' | 'patch';
+type Into = 'object' | 'patch' | 'object-spending';
 
 /**
  * Applies a strategic merge patch to an object of a built-in kind (PATCH-3). Neither argument
@@ -44,6 +45,17 @@ type Into = 'object' | 'patch';
  */
 export function strategicMerge(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
   return mergeInto('object', schema, object, patch);
+}
+
+/**
+ * What is left of a patch when it has been merged into an object: upstream shows that, not what was
+ * sent, where what comes of it is refused. For example nothing of `$retainKeys` or of an ordered list.
+ * Throws StrategicMergeError.
+ */
+export function spentPatch(schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
+  const left = cloneJson(patch);
+  mergeInto('object-spending', schema, object, left);
+  return left;
 }
 
 /**
@@ -56,11 +68,11 @@ export function combinePatches(schema: Schema, first: JsonObject, second: JsonOb
 
 function mergeInto(into: Into, schema: Schema, object: JsonObject, patch: JsonObject): JsonObject {
   const directive = member(patch, directiveMember);
-  if (directive !== undefined) return followDirective(directive, patch);
+  const rest: JsonObject = into === 'object-spending' ? patch : { ...patch };
+  if (directive !== undefined) return followDirective(directive, rest);
   const merged: JsonObject = { ...object };
-  const rest: JsonObject = { ...patch };
-  if (into === 'object') retainKeys(merged, rest);
-  else moveRetainKeys(merged, rest);
+  if (into === 'patch') moveRetainKeys(merged, rest);
+  else retainKeys(merged, rest);
   for (const name of Object.keys(rest)) {
     if (!name.startsWith(elementOrderPrefix)) continue;
     if (into === 'patch') copyOrder(merged, rest, name);
@@ -71,7 +83,10 @@ function mergeInto(into: Into, schema: Schema, object: JsonObject, patch: JsonOb
     if (value === undefined) continue;
     if (!name.startsWith(deleteListPrefix)) mergeMember(into, schema, { merged, name, value });
     else if (into === 'patch') setMember(merged, name, value);
-    else deleteFromList(schema, { merged, name: fieldBehind(name, deleteListPrefix), value });
+    else {
+      const field = fieldBehind(name, deleteListPrefix);
+      deleteFromList(into, schema, { merged, name: field, value });
+    }
   }
   return merged;
 }
@@ -93,10 +108,10 @@ function copyOrder(merged: JsonObject, rest: JsonObject, name: string): void {
   merged[name] = order;
 }
 
-function followDirective(directive: JsonValue, patch: JsonObject): JsonObject {
+function followDirective(directive: JsonValue, rest: JsonObject): JsonObject {
   if (directive === 'delete') return {};
-  if (directive !== 'replace') throw badDirective(directive, patch);
-  const { [directiveMember]: _, ...rest } = patch;
+  if (directive !== 'replace') throw badDirective(directive, rest);
+  delete rest[directiveMember];
   return rest;
 }
 
@@ -144,20 +159,20 @@ function mergeMember(into: Into, schema: Schema, { merged, name, value }: Member
     const list = field.strategy === 'merge' ? mergeLists(into, field, present, value) : value;
     setMember(merged, name, list);
   } else {
-    const bare = withoutDirectives(value, { dropNulls: into === 'object' });
+    const bare = withoutDirectives(value, { into, dropNulls: into !== 'patch' });
     if (bare === undefined) delete merged[name];
     else setMember(merged, name, bare);
   }
 }
 
-function deleteFromList(schema: Schema, { merged, name, value }: MemberChange): void {
+function deleteFromList(into: Into, schema: Schema, { merged, name, value }: MemberChange): void {
   const present = member(merged, name);
   if (value === null) delete merged[name];
   if (value === null || !Array.isArray(present) || !Array.isArray(value)) return;
   const field = listMergingOf(schema, name);
   if (present.length === 0 && value.length === 0) return;
   if (itemKind([present, value]) === 'map') {
-    setMember(merged, name, mergeLists('object', field, present, value));
+    setMember(merged, name, mergeLists(into, field, present, value));
     return;
   }
   const gone = new Set(value);
@@ -174,22 +189,26 @@ function deleteFromList(schema: Schema, { merged, name, value }: MemberChange): 
  */
 function withoutDirectives(
   value: JsonValue,
-  options: { readonly dropNulls: boolean },
+  options: { readonly into: Into; readonly dropNulls: boolean },
 ): JsonValue | undefined {
   if (Array.isArray(value)) {
     const items = value.map((item) => withoutDirectives(item, options));
     return items.filter((item) => item !== undefined);
   }
   if (!isObject(value)) return value;
-  if (Object.hasOwn(value, directiveMember)) return undefined;
-  const bare: JsonObject = {};
-  for (const name of Object.keys(value)) {
-    const item = value[name];
-    if (item === undefined || (item === null && options.dropNulls)) continue;
-    const kept = withoutDirectives(item, options);
-    if (kept !== undefined) setMember(bare, name, kept);
+  const bare: JsonObject = options.into === 'object-spending' ? value : { ...value };
+  if (options.dropNulls) leaveOutNulls(bare);
+  if (Object.hasOwn(bare, directiveMember)) return undefined;
+  for (const [name, item] of Object.entries(bare)) {
+    const kept = item === undefined ? undefined : withoutDirectives(item, options);
+    if (kept === undefined) delete bare[name];
+    else setMember(bare, name, kept);
   }
   return bare;
+}
+
+function leaveOutNulls(object: JsonObject): void {
+  for (const [name, item] of Object.entries(object)) if (item === null) delete object[name];
 }
 
 type ItemKind = 'map' | 'string' | 'number' | 'boolean' | 'null';
@@ -354,7 +373,7 @@ function mergeForOrder(
   const { live, given } = lists;
   if (given === undefined) return live ?? [];
   if (live === undefined) {
-    const bare = withoutDirectives(given, { dropNulls: false });
+    const bare = withoutDirectives(given, { into, dropNulls: false });
     return Array.isArray(bare) ? bare : [];
   }
   return field.strategy === 'merge' ? mergeLists(into, field, live, given) : given;
@@ -368,16 +387,18 @@ function checkOrder(
 ): void {
   if (given === undefined || given.length === 0 || order.length === 0) return;
   const items = given.filter((item) => {
-    if (isObject(item) && Object.hasOwn(item, directiveMember)) return false;
     if (mergeKey !== '' && !isObject(item)) throw badType('map', item);
-    return true;
+    return mergeKey === '' || !isDeletion(item);
   });
+  const isDirective = (item: JsonValue) => isObject(item) && Object.hasOwn(item, directiveMember);
   let at = 0;
   for (const wanted of order) {
+    while (at < items.length && isDirective(items[at]!)) at += 1;
     const item = items[at];
     if (item === undefined) return;
     if (identityInOrder(item, mergeKey) === identityInOrder(wanted, mergeKey)) at += 1;
   }
+  // Upstream does not pass over directives that stand behind the last of the order.
   if (at < items.length) throw orderDiffers([...given], [...order]);
 }
 

@@ -1,6 +1,6 @@
 import { isObject, type JsonValue, member } from '../../base/json.ts';
 import { directiveMember } from './strategic-directives.ts';
-import { badType, noMergeKey } from './strategic-error.ts';
+import { badType, itemIsNoMap, noMergeKey } from './strategic-error.ts';
 
 /** What identifies an item: the item itself, or with a merge key that member of it. */
 export function identityOfItem(
@@ -28,13 +28,17 @@ export function partition(
   mergeKey: string,
 ): { readonly inGiven: JsonValue[]; readonly others: JsonValue[] } {
   const known = positions(given, mergeKey);
+  const noMap = mergeKey === '' ? -1 : given.findIndex((item) => !isObject(item));
   const inGiven: JsonValue[] = [];
   const others: JsonValue[] = [];
   for (const item of merged) {
-    const identity = requiredIdentity(item, mergeKey);
-    if (known.has(identity)) inGiven.push(item);
+    const place = known.get(requiredIdentity(item, mergeKey));
+    // Whoever looks for an item comes upon what is none first.
+    if (noMap >= 0 && (place === undefined || place > noMap)) throw itemIsNoMap(noMap);
+    if (place !== undefined) inGiven.push(item);
     else others.push(item);
   }
+  if (noMap >= 0 && merged.length > 0) throw badType('map', given[noMap]);
   return { inGiven, others };
 }
 
