@@ -148,6 +148,40 @@ describe('POST and PUT', () => {
     expect(warned.body.data).toEqual({ a: '2' });
   });
 
+  test('FV-2: YAML tells what is twice within a value before the value itself', async () => {
+    const body = { apiVersion: 'v1', kind: 'ConfigMap' };
+    const yaml = [
+      ...Object.entries(body).map(([name, value]) => `${name}: ${value}`),
+      `metadata: {name: ${fresh()}}`,
+      'metadata:',
+      `  name: ${fresh()}`,
+      '  labels: {a: b}',
+      '  labels: {a: b, a: c}',
+    ].join('\n');
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const warned = await server.post(path, yaml, { type: 'application/yaml' });
+    expect(warned.status).toBe(201);
+    expect(warned.warnings).toEqual([
+      'line 7: key "a" already set in map',
+      'line 7: key "labels" already set in map',
+      'line 5: key "metadata" already set in map',
+    ]);
+  });
+
+  test('FV-1: what a body is may be told in any case of letters, once', async () => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const start = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${fresh()}"}`;
+    const number = await server.post(path, `${start},"Kind":1}`);
+    expect(number.status).toBe(400);
+    expect(number.body.message).toMatch(/cannot unmarshal number into Go struct field \.kind of/);
+    const other = await server.post(path, `${start},"KIND":"Secret"}`);
+    expect(other.status).toBe(400);
+    expect(other.body.message).toMatch(/^Secret in version "v1" cannot be handled as a ConfigMap:/);
+    const same = await server.post(path, `${start},"apiversion":null}`);
+    expect(same.status).toBe(201);
+    expect(same.warnings).toEqual(['unknown field "apiversion"']);
+  });
+
   test('FV-2: custom kinds are judged by their schema, duplicates first', async () => {
     const path = kind.path(namespace);
     const name = fresh();

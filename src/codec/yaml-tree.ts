@@ -153,8 +153,10 @@ class TreeReader {
         continue;
       }
       const name = this.#key(key);
+      // What is twice within the value is told first, as upstream.
+      const member = this.#value(value);
       if (Object.hasOwn(result, name)) this.#duplicate(value ?? key, name);
-      setMember(result, name, this.#value(value));
+      setMember(result, name, member);
     }
     for (const source of merged) {
       for (const [name, value] of Object.entries(source)) {

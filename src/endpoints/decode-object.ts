@@ -125,23 +125,56 @@ export function typeProblem(value: JsonValue): string | undefined {
   const frame = "couldn't get version/kind; json parse error: json: cannot unmarshal";
   if (value === null) return undefined;
   if (!isObject(value)) return `${frame} ${goValue(value)} into Go value of type ${metaStruct}`;
-  for (const field of ['apiVersion', 'kind']) {
-    const type = value[field] ?? '';
-    if (typeof type === 'string') continue;
+  for (const [field, type] of typeMembers(value)) {
+    if (typeof type === 'string' || type === null) continue;
     return `${frame} ${goValue(type)} into Go struct field .${field} of type string`;
   }
-  const apiVersion = (value.apiVersion ?? '') as string;
+  const { apiVersion } = statedType(value);
   if (apiVersion === '' || parseApiVersion(apiVersion) !== undefined) return undefined;
   return `unexpected GroupVersion string: ${apiVersion}`;
 }
+
+type TypeField = 'apiVersion' | 'kind';
+
+/** The members that tell a body's type, in its order: upstream finds them in any case of letters. */
+function typeMembers(value: JsonObject): [TypeField, JsonValue][] {
+  const found: [TypeField, JsonValue][] = [];
+  for (const name of Object.keys(value)) {
+    const field = typeFieldOf(name);
+    if (field !== undefined) found.push([field, value[name] ?? null]);
+  }
+  return found;
+}
+
+function typeFieldOf(name: string): TypeField | undefined {
+  if (name === 'apiVersion' || name === 'kind') return name;
+  if (name.length === 'kind'.length && name.toLowerCase() === 'kind') return 'kind';
+  if (name.length !== 'apiVersion'.length) return undefined;
+  return name.toLowerCase() === 'apiversion' ? 'apiVersion' : undefined;
+}
+
+/** What a body says that it is, the last word counting; empty for what it does not say. */
+function statedType(value: JsonObject): { readonly apiVersion: string; readonly kind: string } {
+  const stated = { apiVersion: '', kind: '' };
+  for (const [field, type] of typeMembers(value)) {
+    if (typeof type === 'string') stated[field] = type;
+  }
+  return stated;
+}
+
+/** The same as a custom kind's own decoder reads it. */
+const exactType = (value: JsonObject) => ({
+  apiVersion: textOf(value.apiVersion),
+  kind: textOf(value.kind),
+});
 
 /** The body's own apiVersion and kind, where given, must be the endpoint's (API-7). */
 function checkKind(call: ApiCall, value: JsonObject, body: DecodedBody): void {
   const { target } = call;
   const expected = expectedVersion(target);
   const isCustom = target.def.custom !== undefined;
-  const kind = textOf(value.kind);
-  const apiVersion = textOf(value.apiVersion);
+  const isExact = isCustom || body.cbor !== undefined;
+  const { kind, apiVersion } = isExact ? exactType(value) : statedType(value);
   if (isCustom && kind === '') {
     throw unrecognized(target, body.bytes, `Object 'Kind' is missing in '${wholeText(body)}'`);
   }
@@ -186,8 +219,9 @@ const schemeName = '"pkg/api/legacyscheme/scheme.go:30"';
  */
 export function misfitKind(call: ApiCall, value: JsonObject): string | undefined {
   const { target, context } = call;
-  const kind = ((value.kind ?? '') as string) || target.def.kind;
-  const apiVersion = ((value.apiVersion ?? '') as string) || expectedVersion(target);
+  const stated = statedType(value);
+  const kind = stated.kind || target.def.kind;
+  const apiVersion = stated.apiVersion || expectedVersion(target);
   const { group = '', version = '' } = parseApiVersion(apiVersion) ?? {};
   const isKnown = context.catalogue
     .snapshot()
@@ -210,10 +244,10 @@ export function misfitKind(call: ApiCall, value: JsonObject): string | undefined
 /** Upstream's 400 for a body of the right kind that cannot be decoded. */
 function cannotHandle(target: Target, value: JsonObject, message: string): Error {
   const { def, version } = target;
-  const kind = typeof value.kind === 'string' && value.kind !== '' ? value.kind : def.kind;
-  const given =
-    typeof value.apiVersion === 'string' ? parseApiVersion(value.apiVersion) : undefined;
+  const stated = def.custom === undefined ? statedType(value) : exactType(value);
+  const given = parseApiVersion(stated.apiVersion);
   const inVersion = JSON.stringify(given?.version || version.version);
+  const kind = stated.kind || def.kind;
   return badRequest(
     `${kind} in version ${inVersion} cannot be handled as a ${def.kind}: ${message}`,
   );
