@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
+import { createSecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
@@ -13,18 +13,22 @@ import { Http1Exchange } from './http1-exchange.ts';
 import { Http2Exchange } from './http2-exchange.ts';
 import { defaultHttpLimits, type HttpLimits } from './limits.ts';
 import { ServerCore } from './server-core.ts';
+import { type CertificatePair, createNameChoice } from './server-names.ts';
 import { upgrading } from './upgrades.ts';
 
-/** PEM texts of the serving certificate (with its chain) and key. */
-export interface ServingTls {
-  readonly certificate: string | Buffer;
-  readonly key: string | Buffer;
-  /** OpenSSL cipher list for TLS 1.2; the host's modern default when absent. */
+/** The serving certificate, and how TLS is spoken. */
+export interface ServingTls extends CertificatePair {
+  /** OpenSSL's list of suites; the modern ones when absent. */
   readonly ciphers?: string;
-  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** TLS 1.2 when absent. */
+  readonly minVersion?: SecureVersion;
+  /** Certificates for clients that ask for these names, in lower case; `*` for a first label. */
+  readonly named?: ReadonlyMap<string, CertificatePair>;
   /** PEM bundles whose subjects a client is told, so that it picks the certificate that counts. */
   readonly clientAuthorities?: readonly string[];
 }
+
+export type SecureVersion = 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
 
 export interface ListenOptions {
   readonly host: string;
@@ -32,6 +36,8 @@ export interface ListenOptions {
   readonly port: number;
   /** Plain HTTP/1.1 must be asked for by name. */
   readonly tls: ServingTls | 'plaintext';
+  /** `off`: clients may speak HTTP/1.1 alone. */
+  readonly http2?: 'on' | 'off';
 }
 
 export interface HttpServer {
@@ -75,7 +81,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const limits = { ...defaultHttpLimits, ...options.limits };
   const core = new ServerCore({ clock, limits, logger, onExchange });
   const server =
-    listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, limits);
+    listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, listen, limits);
   const http1 = acceptHttp1(server, core);
   if (listen.tls === 'plaintext') server.on('connection', readAsStream);
   else acceptHttp2(server as SecureServer, core, options.onHandshakeFailed ?? ignore);
@@ -174,12 +180,22 @@ function plainServer(limits: HttpLimits): Server {
   return createServer({ ...socketOptions, ...http1Timeouts(limits), maxHeaderSize });
 }
 
-function secureServer(tls: ServingTls, limits: HttpLimits): SecureServer {
+function secureServer(
+  tls: ServingTls,
+  { http2 }: Pick<ListenOptions, 'http2'>,
+  limits: HttpLimits,
+): SecureServer {
+  const { named } = tls;
+  const contextOf = (pair: CertificatePair) =>
+    createSecureContext(secureContext({ ...tls, ...pair }));
   return createSecureServer({
     ...secureContext(tls),
+    ...(named === undefined
+      ? {}
+      : { SNICallback: createNameChoice({ named, usual: tls, contextOf }) }),
     ...socketOptions,
     ...http1Timeouts(limits),
-    ALPNProtocols: ['h2', 'http/1.1'],
+    ALPNProtocols: http2 === 'off' ? ['http/1.1'] : ['h2', 'http/1.1'],
     requestCert: true,
     rejectUnauthorized: false,
     handshakeTimeout: limits.tlsHandshakeTimeoutMs,
@@ -195,15 +211,19 @@ function secureContext(tls: ServingTls): {
   ca: string[];
   cert: string | Buffer;
   key: string | Buffer;
-  minVersion: 'TLSv1.2' | 'TLSv1.3';
-  ciphers?: string;
+  minVersion: SecureVersion;
+  ciphers: string;
 } {
+  const { minVersion = 'TLSv1.2' } = tls;
+  const isOld = minVersion === 'TLSv1' || minVersion === 'TLSv1.1';
+  const ciphers = tls.ciphers ?? (isOld ? `${modernCiphers}:${oldCiphers}` : modernCiphers);
   return {
     ca: [...(tls.clientAuthorities ?? [])],
     cert: tls.certificate,
     key: tls.key,
-    minVersion: tls.minVersion ?? 'TLSv1.2',
-    ciphers: tls.ciphers ?? modernCiphers,
+    minVersion,
+    // The library speaks the old versions at its lowest level alone.
+    ciphers: isOld ? `${ciphers}:@SECLEVEL=0` : ciphers,
   };
 }
 
@@ -218,6 +238,14 @@ const modernCiphers = [
   'ECDHE-RSA-AES256-GCM-SHA384',
   'ECDHE-ECDSA-CHACHA20-POLY1305',
   'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
+
+/** What versions before 1.2 have of forward secrecy. */
+const oldCiphers = [
+  'ECDHE-ECDSA-AES128-SHA',
+  'ECDHE-RSA-AES128-SHA',
+  'ECDHE-ECDSA-AES256-SHA',
+  'ECDHE-RSA-AES256-SHA',
 ].join(':');
 
 function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void } {

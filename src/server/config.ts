@@ -3,6 +3,7 @@ import type { AccessReviewVersion, AuthorizerType } from '../authz/authorizer-ty
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { DialectName } from '../dialect.ts';
+import type { SecureVersion } from '../http/server.ts';
 import type { ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
 import type { WebhookCredentials } from './admission-webhooks.ts';
 import type { AuditSettings } from './audit-settings.ts';
@@ -47,6 +48,20 @@ export interface LeaderElectionSettings {
   readonly namespace?: string;
 }
 
+/** How clients are spoken with over TLS. */
+export interface SecureServing {
+  readonly http2: 'on' | 'off';
+  /** OpenSSL's list. */
+  readonly ciphers?: string;
+  readonly minVersion?: SecureVersion;
+  /** PEM files of certificates for clients that ask for certain names: the certificate's own if none. */
+  readonly named?: readonly {
+    readonly certFile: string;
+    readonly keyFile: string;
+    readonly names: readonly string[];
+  }[];
+}
+
 /**
  * Everything a server is started with, resolved: `flags.ts` makes it from the command line, a test
  * or an embedding program by hand. Times in milliseconds.
@@ -61,6 +76,8 @@ export interface ServerConfig {
       | { readonly certDir: string }
       | { readonly certFile: string; readonly keyFile: string }
       | 'plaintext';
+    /** How HTTPS is spoken; the usual way when absent. */
+    readonly secure?: SecureServing;
   };
   /** The address clients are told in discovery; the listening one when absent. */
   readonly advertiseAddress?: string;

@@ -9,6 +9,8 @@ export interface NamedFile {
   readonly flag: string;
   readonly path: string;
   readonly content: FileContent;
+  /** The certificate that this is the key of. */
+  readonly keyOf?: string;
 }
 
 /**
@@ -25,6 +27,9 @@ export function checkFiles(files: readonly NamedFile[]): void {
     if (statSync(file.path).isDirectory()) throw fault(file, `read ${file.path}: is a directory`);
     const problem = checks[file.content](file.path);
     if (problem !== undefined) throw fault(file, `${file.path}: ${problem}`);
+    if (file.keyOf !== undefined && !fits(file.keyOf, file.path)) {
+      throw fault(file, `${file.path}: the private key is not that of ${file.keyOf}`);
+    }
   }
   checkPair(files, { certificate: 'tls-cert-file', key: 'tls-private-key-file' });
   checkPair(files, { certificate: 'proxy-client-cert-file', key: 'proxy-client-key-file' });
@@ -86,6 +91,11 @@ function works(read: () => unknown): boolean {
   }
 }
 
+function fits(certPath: string, keyPath: string): boolean {
+  const pair = { cert: readFileSync(certPath), key: readFileSync(keyPath) };
+  return works(() => createSecureContext(pair));
+}
+
 function checkPair(
   files: readonly NamedFile[],
   { certificate, key }: { readonly certificate: string; readonly key: string },
@@ -93,7 +103,6 @@ function checkPair(
   const pathOf = (flag: string) => files.find((file) => file.flag === flag)?.path;
   const [certPath, keyPath] = [pathOf(certificate), pathOf(key)];
   if (certPath === undefined || keyPath === undefined) return;
-  const pair = { cert: readFileSync(certPath), key: readFileSync(keyPath) };
-  if (works(() => createSecureContext(pair))) return;
+  if (fits(certPath, keyPath)) return;
   throw fault({ flag: key }, `${keyPath}: the private key is not that of --${certificate}`);
 }

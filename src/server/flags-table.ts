@@ -11,6 +11,7 @@ import { identityFlags } from './identity-flags.ts';
 import { leaderElectionFlags } from './leader-election-flags.ts';
 import { oidcFlags } from './oidc-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
+import { servingFlags } from './serving-flags.ts';
 import { webhookTokenFlags } from './webhook-token-flags.ts';
 
 /**
@@ -50,6 +51,7 @@ export const serverFlags = {
     default: '',
     help: 'File with the private key of --tls-cert-file.',
   },
+  ...servingFlags,
   'http2-max-streams-per-connection': {
     group: 'Secure serving',
     type: 'int',

@@ -6,7 +6,16 @@
 /** A wrong command line; the message is one line for the user. */
 export class FlagError extends Error {}
 
-export type FlagType = 'string' | 'int' | 'float' | 'bool' | 'duration' | 'list' | 'map' | 'pairs';
+export type FlagType =
+  | 'string'
+  | 'int'
+  | 'float'
+  | 'bool'
+  | 'duration'
+  | 'list'
+  | 'each'
+  | 'map'
+  | 'pairs';
 
 /** What the file that a flag names has to hold; `any`: whoever reads it says what is wrong with it. */
 export type FileContent = 'any' | 'certificates' | 'private key' | 'signing key' | 'keys';
@@ -40,6 +49,8 @@ interface ValueTypes {
   /** Milliseconds. */
   duration: number;
   list: readonly string[];
+  /** As `list`, but each use of the flag is one text, which may hold commas. */
+  each: readonly string[];
   map: ReadonlyMap<string, string>;
   /** As `map`, but each use of the flag is one pair, which may hold commas. */
   pairs: ReadonlyMap<string, string>;
@@ -91,7 +102,7 @@ function defaultTexts(definition: FlagDefinition): string[] {
 }
 
 function isPlural(definition: FlagDefinition): boolean {
-  return ['list', 'map', 'pairs'].includes(definition.type);
+  return ['list', 'each', 'map', 'pairs'].includes(definition.type);
 }
 
 interface Taken {
@@ -160,6 +171,8 @@ function readValue(options: {
         return parseDuration(last);
       case 'list':
         return Object.freeze(items);
+      case 'each':
+        return Object.freeze([...texts]);
       case 'map':
         return new Map(items.map(parsePair));
       case 'pairs':

@@ -20,6 +20,7 @@ import { identityOptions } from './identity-flags.ts';
 import { leaderElectionOptions } from './leader-election-flags.ts';
 import { oidcOptions } from './oidc-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
+import { servingFiles, servingFlags, servingOptions } from './serving-flags.ts';
 import { apiRelease } from './version.ts';
 import { webhookTokenOptions } from './webhook-token-flags.ts';
 
@@ -78,7 +79,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
     dataDir: values['data-dir'],
     adminKubeconfig: values['admin-kubeconfig'] || join(values['data-dir'], 'admin.kubeconfig'),
     verbosity: values.v,
-    files: filesOf(values),
+    files: [...filesOf(values), ...servingFiles(flagged.listen.secure ?? { http2: 'on' })],
     warnings: [...parsed.warnings, ...features.warnings, ...apis.warnings],
   };
   return { kind: 'options', options: Object.freeze(options) };
@@ -113,7 +114,7 @@ function configOf(
   return {
     ...identity,
     dialect: oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames }),
-    listen: listenOf(values),
+    listen: listenOf(values, given),
     ...(advertised === '' ? {} : { advertiseAddress: advertised }),
     ...storeOf(values, given),
     compactionIntervalMs: values['etcd-compaction-interval'],
@@ -140,7 +141,7 @@ function configOf(
   };
 }
 
-function listenOf(values: Values): ServerConfig['listen'] {
+function listenOf(values: Values, given: ReadonlySet<string>): ServerConfig['listen'] {
   if (values['insecure-port'] >= 0) {
     return { host: '127.0.0.1', port: values['insecure-port'], tls: 'plaintext' };
   }
@@ -149,7 +150,13 @@ function listenOf(values: Values): ServerConfig['listen'] {
     certFile === ''
       ? { certDir: values['cert-dir'] || join(values['data-dir'], 'certificates') }
       : { certFile, keyFile: values['tls-private-key-file'] };
-  return { host: values['bind-address'], port: values['secure-port'], tls };
+  const isTold = Object.keys(servingFlags).some((flag) => given.has(flag));
+  return {
+    host: values['bind-address'],
+    port: values['secure-port'],
+    tls,
+    ...(isTold ? { secure: servingOptions(values) } : {}),
+  };
 }
 
 function storeOf(
@@ -252,7 +259,14 @@ function checkContradictions(values: Values, given: ReadonlySet<string>): void {
   if (values['tls-cert-file'] !== '' && given.has('cert-dir')) {
     throw new FlagError('--cert-dir has no use when --tls-cert-file is given');
   }
-  const secureOnly = ['secure-port', 'bind-address', 'cert-dir', 'tls-cert-file', 'client-ca-file'];
+  const secureOnly = [
+    'secure-port',
+    'bind-address',
+    'cert-dir',
+    'tls-cert-file',
+    'client-ca-file',
+    ...Object.keys(servingFlags),
+  ];
   const clash = secureOnly.find((name) => given.has(name));
   if (values['insecure-port'] >= 0 && clash !== undefined) {
     throw new FlagError(`--insecure-port serves no HTTPS, so --${clash} contradicts it`);

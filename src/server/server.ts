@@ -29,6 +29,7 @@ import { configuredKinds } from './runtime-config.ts';
 import { sealedStore } from './sealed-store.ts';
 import { serviceNumbersLook } from './service-number-metrics.ts';
 import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
+import { readNamedCertificates } from './serving-certificates.ts';
 import { runStartHooks } from './start-hooks.ts';
 
 /** A server that listens. */
@@ -208,9 +209,21 @@ async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
   return withoutPrivileged(kinds);
 }
 
+function servingTls(config: ServerConfig): Tls {
+  const pair = servingPair(config);
+  if (pair === 'plaintext') return pair;
+  const { ciphers, minVersion, named } = config.listen.secure ?? {};
+  return {
+    ...pair,
+    ...(ciphers === undefined ? {} : { ciphers }),
+    ...(minVersion === undefined ? {} : { minVersion }),
+    ...(named === undefined ? {} : { named: readNamedCertificates(named) }),
+  };
+}
+
 type Tls = (ServingTls & { readonly caPem?: string }) | 'plaintext';
 
-function servingTls(config: ServerConfig): Tls {
+function servingPair(config: ServerConfig): Tls {
   const { tls, host } = config.listen;
   if (tls === 'plaintext') return tls;
   const { clientCaFile, requestHeader } = config.authentication;
@@ -239,8 +252,9 @@ function listen(
 ): Promise<HttpServer> {
   const { limits, clock, logger } = config;
   const { streamsPerConnectionMax } = limits;
+  const { host, port, secure } = config.listen;
   return startHttpServer({
-    listen: { host: config.listen.host, port: config.listen.port, tls },
+    listen: { host, port, tls, ...(secure === undefined ? {} : { http2: secure.http2 }) },
     ...on,
     logger,
     clock,
