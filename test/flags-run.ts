@@ -37,7 +37,11 @@ export function flagRuns() {
     run: (...args: string[]) => run(programs().wheelhouse, args),
     /** The start ends with code 1 and one line, which has `message` in it. */
     async refuses(message: string, ...flags: string[]) {
-      const { code, stderr } = await run(programs().wheelhouse, ['serve', ...flags]);
+      const { code, stderr } = await run(programs().wheelhouse, [
+        'serve',
+        `--data-dir=${join(made.directory ?? '', 'refused')}`,
+        ...flags,
+      ]);
       expect(stderr).toContain(message);
       expect(stderr).toMatch(/^error: [^\n]+\n$/);
       expect(code).toBe(1);

@@ -50,6 +50,8 @@ export interface Exchange {
   /** For an answer that is still written: tells its bytes when the last is. */
   onAnswered?(callback: (bytes: number) => void): void;
 
+  /** Headers that the answer is to have unless it has its own, whatever it will be. Before it begins. */
+  addHeaders?(headers: ResponseHeaders): void;
   /** Answers whole. `body` pieces are written in order without being copied together. */
   send(response: WholeResponse): void;
   /** Begins a streamed answer. */

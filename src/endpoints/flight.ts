@@ -250,7 +250,8 @@ export class Flight implements Bounded, RequestDeadline, Passage {
 }
 
 /** A client may name its request; anything but a short plain name is replaced (OPS-4). */
-function auditIdOf(exchange: Exchange): string {
+/** What a request is called in records: what its client calls it, or a name of our own. */
+export function auditIdOf(exchange: Exchange): string {
   const given = exchange.header('audit-id');
   return given !== undefined && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
 }

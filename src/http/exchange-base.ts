@@ -143,6 +143,19 @@ export abstract class ExchangeBase implements Exchange {
     else this.#abortCallbacks.push(callback);
   }
 
+  /** An own method for the exchanges that need it, so that the others pay nothing. */
+  addHeaders(more: ResponseHeaders): void {
+    const write = this.writeHead;
+    this.writeHead = (head) => {
+      write.call(this, { ...head, headers: { ...more, ...head.headers } });
+    };
+  }
+
+  /** An answer is streamed to its client now, as watches are. */
+  get isStreaming(): boolean {
+    return this.#answering === 'stream';
+  }
+
   send(response: WholeResponse): void {
     if (!this.#isSuperseded) this.#respond(response);
   }

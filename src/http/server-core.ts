@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import type { Exchange } from '../base/exchange.ts';
+import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
 import type { PeerConnection } from './connection.ts';
 import type { ExchangeBase, ExchangeHost } from './exchange-base.ts';
@@ -13,7 +13,7 @@ export class ServerCore implements ExchangeHost {
   readonly clock: Clock;
   readonly limits: HttpLimits;
   readonly #logger: Logger;
-  readonly #onExchange: (exchange: Exchange) => void;
+  #onExchange: (exchange: Exchange) => void;
   /** Each at its own `place`. An array: a set would be rehashed every few exchanges. */
   readonly #inFlight: ExchangeBase[] = [];
   readonly #connections = new Set<PeerConnection>();
@@ -114,6 +114,23 @@ export class ServerCore implements ExchangeHost {
         connection.retire();
       }
     }
+  }
+
+  /** Nothing but streams is in flight. */
+  get settled(): boolean {
+    return this.#inFlight.every(({ isStreaming }) => isStreaming);
+  }
+
+  /** From now on what `refusal` has an answer for gets that, the last one on its connection. */
+  turnAway(refusal: (exchange: Exchange) => WholeResponse | undefined): void {
+    const goOn = this.#onExchange;
+    this.#onExchange = (exchange) => {
+      const response = refusal(exchange);
+      if (response === undefined) return goOn(exchange);
+      if (exchange.httpVersion === '1.1') exchange.addHeaders?.({ connection: 'close' });
+      else (exchange.connection as PeerConnection).retire();
+      exchange.send(response);
+    };
   }
 
   /** Tells every connection to go; resolves once nothing is in flight. */

@@ -4,7 +4,7 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createSecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
-import type { Exchange } from '../base/exchange.ts';
+import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
 import { PeerConnection } from './connection.ts';
 import { Http2Connection } from './h2/connection.ts';
@@ -52,6 +52,15 @@ export interface HttpServer {
   /** New handshakes use this certificate; open connections keep theirs. */
   replaceCertificate(tls: ServingTls): void;
   /**
+   * Goes on accepting, but gives what `refusal` answers to what comes from now on, as the last answer
+   * on its connection; what it has none for is served. Resolves when all that was in flight is
+   * answered but for streams, or after `timeoutMs`.
+   */
+  turnAway(options: {
+    refusal: (exchange: Exchange) => WholeResponse | undefined;
+    timeoutMs: number;
+  }): Promise<void>;
+  /**
    * Stops accepting, tells clients to go (GOAWAY, `connection: close`), calls `endStreams` so that
    * the application ends its long-running answers, waits for what is in flight, then closes. What is
    * still there after `timeoutMs` is cut off.
@@ -65,6 +74,8 @@ export interface HttpServer {
 export interface HttpServerOptions {
   readonly listen: ListenOptions;
   readonly onExchange: (exchange: Exchange) => void;
+  /** Which part of HTTP/2's requests makes its connection the last of it; none when absent. */
+  readonly goAwayChance?: number;
   /** A client and the server could not agree on how to speak. */
   readonly onHandshakeFailed?: () => void;
   readonly limits?: Partial<HttpLimits>;
@@ -84,7 +95,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, listen, limits);
   const http1 = acceptHttp1(server, core);
   if (listen.tls === 'plaintext') server.on('connection', readAsStream);
-  else acceptHttp2(server as SecureServer, core, options.onHandshakeFailed ?? ignore);
+  else acceptHttp2(server as SecureServer, core, options);
   const address = await listening(server, listen);
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
   const cutOff = followSockets(server, core);
@@ -105,6 +116,10 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     replaceCertificate(tls) {
       if (listen.tls === 'plaintext') throw new Error('a plain server has no certificate');
       (server as SecureServer).setSecureContext(secureContext(tls));
+    },
+    turnAway({ refusal, timeoutMs }) {
+      core.turnAway(refusal);
+      return settling({ core, clock, timeoutMs });
     },
     async drain({ timeoutMs, endStreams }) {
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -135,6 +150,21 @@ function followSockets(server: Server, core: ServerCore): () => void {
     core.destroyConnections();
     for (const socket of sockets) socket.destroy();
   };
+}
+
+const settleStepMs = 20;
+
+/** Looks now and then rather than counts, so that requests pay nothing for it. */
+function settling(of: { core: ServerCore; clock: Clock; timeoutMs: number }): Promise<void> {
+  const { core, clock } = of;
+  const until = clock.monotonic() + of.timeoutMs;
+  return new Promise((resolve) => {
+    const timer = clock.every(settleStepMs, () => {
+      if (!core.settled && clock.monotonic() < until) return;
+      timer.stop();
+      resolve();
+    });
+  });
 }
 
 /** How long clients get to read their last answer and close, once nothing is in flight. */
@@ -334,15 +364,25 @@ function statusOfParserError(code: string): string {
  * Takes the connections whose client has chosen HTTP/2 away from node's HTTP/1.1 server, before that
  * sees them.
  */
-function acceptHttp2(server: SecureServer, core: ServerCore, onFailed: () => void): void {
+function acceptHttp2(
+  server: SecureServer,
+  core: ServerCore,
+  options: Pick<HttpServerOptions, 'onHandshakeFailed' | 'goAwayChance'>,
+): void {
+  const { onHandshakeFailed = ignore, goAwayChance = 0 } = options;
   const listeners = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
   server.removeAllListeners('secureConnection');
   // A handshake that fails is no malformed request to be answered; its socket is destroyed as it is.
   server.removeAllListeners('tlsClientError');
-  server.on('tlsClientError', onFailed);
-  const onRequest = (stream: Http2Stream, connection: Http2Connection): void => {
+  server.on('tlsClientError', onHandshakeFailed);
+  const begin = (stream: Http2Stream, connection: Http2Connection): void => {
     core.begin(new Http2Exchange({ stream, connection, core, onClosed }));
   };
+  const beginAndMayLeave: typeof begin = (stream, connection) => {
+    begin(stream, connection);
+    if (Math.random() < goAwayChance) connection.retire();
+  };
+  const onRequest = goAwayChance > 0 ? beginAndMayLeave : begin;
   const onClosed = (exchange: Http2Exchange): void => core.end(exchange);
   server.on('secureConnection', (socket) => {
     if (socket.alpnProtocol !== 'h2') {

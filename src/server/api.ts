@@ -46,6 +46,7 @@ import { onlineBackup } from './online-backup.ts';
 import { createToldAddress, type ToldAddress } from './own-address.ts';
 import { compileRules } from './rule-engine.ts';
 import { accountSettings, createServiceAccountTokens } from './service-account-tokens.ts';
+import { createShutdownSignal, type ShutdownSignal } from './shutdown-signal.ts';
 import { versionDocument } from './version.ts';
 
 /** The parts that requests work with, wired; shared by endpoints, hooks and controllers. */
@@ -105,7 +106,10 @@ export function createApi(options: {
   const customKinds = followDefinitions({ ...wired, registry, claims: options.claims, queues });
   const { caches } = registry;
   const tokens = createServiceAccountTokens({ ...wired, caches, registry: metrics.registry });
-  const shutdown = createShutdownSignal();
+  const shutdown = createShutdownSignal({
+    clock: config.clock,
+    graceMs: config.traffic?.watchGraceMs,
+  });
   const [watches, debugPages] = [new WatchCounts(), []];
   const address = createToldAddress(config);
   const aggregation = createAggregationHost({ ...wired, registry, queues });
@@ -170,7 +174,7 @@ function createEndpoints(options: {
   readonly registry: Registry;
   readonly authorization: AuthorizationSlot;
   readonly tokens: ReturnType<typeof createServiceAccountTokens>;
-  readonly shutdown: ReturnType<typeof createShutdownSignal>;
+  readonly shutdown: ShutdownSignal;
   readonly aggregation: AggregationHost;
   readonly watches: WatchCounts;
   readonly debugPages: readonly DebugPage[];
@@ -328,22 +332,4 @@ function namespaceDef(catalogue: Catalogue): ResourceDef {
   const def = catalogue.snapshot().builtin('', 'namespaces');
   if (def === undefined) throw new Error('the catalogue has no namespaces');
   return def;
-}
-
-/** A list of callbacks run once, when the server begins to end its streams. */
-function createShutdownSignal(): {
-  subscribe: (callback: () => void) => { close(): void };
-  fire: () => void;
-} {
-  const callbacks = new Set<() => void>();
-  return {
-    subscribe(callback) {
-      callbacks.add(callback);
-      return { close: () => callbacks.delete(callback) };
-    },
-    fire() {
-      for (const callback of [...callbacks]) callback();
-      callbacks.clear();
-    },
-  };
 }

@@ -230,6 +230,19 @@ export interface ServerConfig {
     | { readonly type: 'priority-and-fairness'; readonly objects: 'followed' | 'ignored' };
   /** Containers that may do everything on their node; allowed when absent. */
   readonly privilegedContainers?: 'allowed' | 'refused';
+  /** What is said around answers and at the end of connections; nothing more when absent. */
+  readonly traffic?: {
+    /** Which part of HTTP/2's requests ends its connection. */
+    readonly goAwayChance?: number;
+    /** Value of the header Strict-Transport-Security. */
+    readonly strictTransport?: string;
+    /** Regular expressions of origins whose pages may use the API. */
+    readonly allowedOrigins?: readonly string[];
+    /** Over which time a stop spreads the ends of watches. */
+    readonly watchGraceMs?: number;
+    /** What new requests meet while a stop waits for others. */
+    readonly whileStopping?: 'refuse' | 'close';
+  };
   readonly livezGracePeriodMs: number;
   readonly shutdownDelayMs: number;
   readonly compressResponses: boolean;

@@ -12,6 +12,7 @@ import { leaderElectionFlags } from './leader-election-flags.ts';
 import { oidcFlags } from './oidc-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
 import { servingFlags } from './serving-flags.ts';
+import { trafficFlags } from './traffic-flags.ts';
 import { webhookTokenFlags } from './webhook-token-flags.ts';
 
 /**
@@ -120,6 +121,7 @@ export const serverFlags = {
     default: '0s',
     help: 'How long to go on serving after a signal to stop, /readyz failing meanwhile, so that load balancers notice.',
   },
+  ...trafficFlags,
   'feature-gates': {
     group: 'Generic',
     type: 'list',

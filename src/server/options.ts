@@ -21,6 +21,7 @@ import { leaderElectionOptions } from './leader-election-flags.ts';
 import { oidcOptions } from './oidc-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
 import { servingFiles, servingFlags, servingOptions } from './serving-flags.ts';
+import { trafficOptions } from './traffic-flags.ts';
 import { apiRelease } from './version.ts';
 import { webhookTokenOptions } from './webhook-token-flags.ts';
 
@@ -138,6 +139,9 @@ function configOf(
     livezGracePeriodMs: values['livez-grace-period'],
     controllersPauseMs,
     shutdownDelayMs: values['shutdown-delay-duration'],
+    traffic: trafficOptions(values, {
+      http2: values['disable-http2-serving'] ? 'off' : 'on',
+    }),
   };
 }
 

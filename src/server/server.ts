@@ -31,6 +31,7 @@ import { serviceNumbersLook } from './service-number-metrics.ts';
 import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
 import { readNamedCertificates } from './serving-certificates.ts';
 import { runStartHooks } from './start-hooks.ts';
+import { refusalWhileStopping, withFilters } from './traffic.ts';
 
 /** A server that listens. */
 export interface RunningServer {
@@ -101,18 +102,11 @@ async function start(
   const checks = storage.shared?.checks;
   const hooks = runStartHooks({ api, dialect, clock: config.clock, health, checks });
   await hooks.headStart;
-  const webConsole = openConsole(config);
-  const onExchange = (exchange: Exchange) => {
-    if (webConsole?.takes(exchange.url) === true) webConsole.answer(exchange);
-    else void serve(exchange, gates, api.endpoints);
-  };
-  const onHandshakeFailed = handshakeCounter(registry);
-  const server = await listen(config, tls, { onExchange, onHandshakeFailed }).catch(
-    (error: unknown) => {
-      gates.close();
-      return giveUp(error);
-    },
-  );
+  const answer = (exchange: Exchange) => void serve(exchange, gates, api.endpoints);
+  const server = await listen(config, tls, { answer, registry }).catch((error: unknown) => {
+    gates.close();
+    return giveUp(error);
+  });
   api.aggregation.whenActive(() => server.takeUpgrades());
   api.aggregation.followAfter(hooks.done);
   api.listensOn(server.address.port);
@@ -127,8 +121,11 @@ async function start(
   const stop = async () => {
     hooks.beginShutdown();
     await pause(config, config.shutdownDelayMs);
-    await Promise.all([controllers.close(), flowObjects.close()]);
     const timeoutMs = config.limits.requestTimeoutMs;
+    if (config.traffic?.whileStopping === 'refuse') {
+      await server.turnAway({ refusal: refusalWhileStopping, timeoutMs });
+    }
+    await Promise.all([controllers.close(), flowObjects.close()]);
     await server.drain({ timeoutMs, endStreams: api.endStreams });
     compactor.stop();
     gates.close();
@@ -245,19 +242,28 @@ function servingPair(config: ServerConfig): Tls {
   return { certificate, key, caPem, clientAuthorities };
 }
 
-function listen(
+/** Listens: the console's requests are its own, all others `answer`'s. */
+async function listen(
   config: ServerConfig,
   tls: Tls,
-  on: Pick<Parameters<typeof startHttpServer>[0], 'onExchange' | 'onHandshakeFailed'>,
+  on: { readonly answer: (exchange: Exchange) => void; readonly registry: MetricRegistry },
 ): Promise<HttpServer> {
   const { limits, clock, logger } = config;
   const { streamsPerConnectionMax } = limits;
   const { host, port, secure } = config.listen;
+  const { goAwayChance } = config.traffic ?? {};
+  const webConsole = openConsole(config);
+  const onExchange = await withFilters(config, (exchange) => {
+    if (webConsole?.takes(exchange.url) === true) webConsole.answer(exchange);
+    else on.answer(exchange);
+  });
   return startHttpServer({
     listen: { host, port, tls, ...(secure === undefined ? {} : { http2: secure.http2 }) },
-    ...on,
+    onExchange,
+    onHandshakeFailed: handshakeCounter(on.registry),
     logger,
     clock,
+    ...(goAwayChance === undefined ? {} : { goAwayChance }),
     ...(streamsPerConnectionMax === undefined ? {} : { limits: { streamsPerConnectionMax } }),
   });
 }

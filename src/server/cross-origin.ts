@@ -1,0 +1,50 @@
+import type { Exchange, ResponseHeaders } from '../base/exchange.ts';
+import { auditIdOf } from '../endpoints/flight.ts';
+import { compilePattern } from '../engines/schema/pattern.ts';
+import { FlagError } from './flags.ts';
+
+const shared: ResponseHeaders = {
+  'access-control-allow-methods': 'POST, GET, OPTIONS, PUT, DELETE, PATCH',
+  'access-control-allow-headers':
+    'Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, If-Modified-Since',
+  'access-control-expose-headers': 'Date',
+  'access-control-allow-credentials': 'true',
+};
+
+const noBytes = Buffer.alloc(0);
+
+/**
+ * Lets pages of other origins use the API: requests that come from one that a pattern allows are
+ * answered with what a browser wants to read, and its question beforehand (OPTIONS) is answered here,
+ * before anybody is asked who it is. Gives a filter, which tells whether it has answered. Throws
+ * FlagError for patterns that are none, or might match more hosts than they name.
+ */
+export function createCrossOrigin(patterns: readonly string[]): (exchange: Exchange) => boolean {
+  const tests = patterns.map(readPattern);
+  return (exchange) => {
+    const origin = exchange.header('origin');
+    if (origin === undefined || origin === '' || !tests.some((test) => test(origin))) return false;
+    const headers = { 'access-control-allow-origin': origin, ...shared };
+    if (exchange.method !== 'OPTIONS') {
+      exchange.addHeaders?.(headers);
+      return false;
+    }
+    const always = { 'audit-id': auditIdOf(exchange), 'cache-control': 'no-cache, private' };
+    exchange.send({ status: 204, headers: { ...always, ...headers }, body: noBytes });
+    return true;
+  };
+}
+
+function readPattern(pattern: string): (origin: string) => boolean {
+  if (pattern === '') throw new FlagError('empty value in --cors-allowed-origins');
+  const wrong = (what: string) =>
+    new FlagError(`--cors-allowed-origins has an invalid regular expression: ${what}`);
+  let test: (origin: string) => boolean;
+  try {
+    test = compilePattern(pattern);
+  } catch (error) {
+    throw wrong(error instanceof Error ? error.message : String(error));
+  }
+  if (/\^|\/\//.test(pattern) && /[$:]/.test(pattern)) return test;
+  throw wrong('regular expression does not pin to start/end of host in the origin header');
+}
