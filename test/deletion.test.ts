@@ -91,6 +91,28 @@ describe('DEL-1: states of a deletion', () => {
     expect(answer.body.metadata.deletionTimestamp).toBeDefined();
   });
 
+  test('DEL-1: finalizers that already say the policy keep their order', async () => {
+    const finalizers = ['foregroundDeletion', 'x.io/a'];
+    const { path } = await made({ finalizers });
+    const marked = await server.remove(path, { propagationPolicy: 'Foreground' });
+    expect(marked.status).toBe(200);
+    expect(marked.body.metadata.finalizers).toEqual(finalizers);
+    const other = await server.remove(path, { propagationPolicy: 'Orphan' });
+    expect(other.body.metadata.finalizers).toEqual(['x.io/a', 'orphan']);
+  });
+
+  test('DEL-1: a Pod that runs nowhere is shown marked, with no grace', async () => {
+    const name = 'nowhere';
+    const pods = `/api/v1/namespaces/${namespace}/pods`;
+    const spec = { containers: [{ name: 'c', image: 'i' }] };
+    await server.post(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec });
+    const removed = await server.remove(`${pods}/${name}`);
+    expect(removed.status).toBe(200);
+    expect(removed.body.metadata).toMatchObject({ name, deletionGracePeriodSeconds: 0 });
+    expect(removed.body.metadata.deletionTimestamp).toMatch(/Z$/);
+    expect((await server.get(`${pods}/${name}`)).status).toBe(404);
+  });
+
   test('DEL-1: a name whose object is going cannot be used yet', async () => {
     const { name, path } = await made(hold);
     await server.remove(path);

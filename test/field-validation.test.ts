@@ -168,6 +168,24 @@ describe('POST and PUT', () => {
     ]);
   });
 
+  test('FV-2, PATCH-2: of what a patch leaves without a version nothing is known', async () => {
+    const name = fresh();
+    const maps = `/api/v1/namespaces/${namespace}/configmaps`;
+    await server.post(maps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
+    const patch = { apiVersion: null, data: { a: 'b' } };
+    const refused = await server.patch(`${maps}/${name}`, patch, 'merge');
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toMatch(/undeterminable: name must be provided$/);
+    expect(refused.warnings).toEqual(['unknown field "data"', 'unknown field "metadata"']);
+    const strict = `${maps}/${name}?fieldValidation=Strict`;
+    const replaced = [{ op: 'replace', path: '', value: { b: 1, a: 1 } }];
+    const judged = await server.patch(strict, replaced, 'json');
+    expect(judged.status).toBe(422);
+    expect(judged.body.message).toMatch(
+      /: strict decoding error: unknown field "a", unknown field "b"$/,
+    );
+  });
+
   test('FV-1: what a body is may be told in any case of letters, once', async () => {
     const path = `/api/v1/namespaces/${namespace}/configmaps`;
     const start = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"${fresh()}"}`;

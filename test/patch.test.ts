@@ -275,6 +275,17 @@ describe('conditions', () => {
       'Precondition failed: UID in precondition: x, UID in object meta: ',
     );
   });
+
+  test('PATCH-4: of a stale patch of another object the revision is told', async () => {
+    const metadata = { uid: 'x', resourceVersion: '1' };
+    const { status, body } = await server.patch(path, { metadata }, 'merge');
+    expect(status).toBe(409);
+    expect(body.message).toMatch(/the object has been modified; please apply your changes to /);
+    const { body: live } = await server.get(path);
+    const put = await server.put(path, { ...live, metadata: { ...live.metadata, ...metadata } });
+    expect(put.status).toBe(409);
+    expect(put.body.message).toContain('Precondition failed: UID in precondition: x');
+  });
 });
 
 describe('types', () => {

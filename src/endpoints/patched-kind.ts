@@ -4,9 +4,16 @@ import { invalid } from '../meta/field-error.ts';
 import { invalidObject } from '../meta/status.ts';
 import { type ApiObject, parseApiVersion } from '../meta/types.ts';
 import { namelessBody } from '../registry/object-meta.ts';
+import type { FieldValidation } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { misfitKind, typeProblem } from './decode-object.ts';
+import { Complaints, reportComplaints } from './field-validation.ts';
 import { inPatchedOrder } from './patched-order.ts';
+
+interface Options {
+  readonly fieldValidation: FieldValidation;
+  readonly fail: (why: string) => Error;
+}
 
 /**
  * Refuses a patched document that says it is something else than what was patched; `fail` makes the
@@ -15,7 +22,7 @@ import { inPatchedOrder } from './patched-order.ts';
 export function checkPatchedKind(
   call: ApiCall,
   patched: JsonObject,
-  options: { readonly current: ApiObject; readonly fail: (why: string) => Error },
+  options: Options & { readonly current: ApiObject },
 ): void {
   const { current, fail } = options;
   if (patched['kind'] === current.kind && patched['apiVersion'] === current.apiVersion) return;
@@ -24,8 +31,10 @@ export function checkPatchedKind(
   if (call.target.def.custom === undefined) {
     const why = misfitKind(call, patched);
     if (why !== undefined) throw fail(why);
-    // Upstream's decoder tells nothing of what has no version, not even its name.
-    if ((patched['apiVersion'] ?? '') === '') throw namelessBody(call.target.name);
+    if ((patched['apiVersion'] ?? '') === '') {
+      complainOfAll(call, patched, options);
+      throw namelessBody(call.target.name);
+    }
     return;
   }
   const kind = (patched['kind'] ?? '') as string;
@@ -42,4 +51,12 @@ export function checkPatchedKind(
       ? []
       : [invalid('apiVersion', apiVersion, `must be ${current.apiVersion}`)]),
   ]);
+}
+
+/** Upstream's decoder finds nothing in what has no version, not even a name: it knows no member. */
+function complainOfAll(call: ApiCall, patched: JsonObject, options: Options): void {
+  const complaints = new Complaints();
+  const names = Object.keys(patched).filter((name) => name !== 'apiVersion' && name !== 'kind');
+  for (const name of names.sort()) complaints.unknown(name);
+  reportComplaints(call, { complaints, ...options });
 }

@@ -60,7 +60,7 @@ export function patcherFor(
     const fail = (message: string) =>
       isStrategic ? refusedAs(goPlain(spent()), message) : refused(shown(), message);
     const source = isStrategic ? 'map' : 'patched';
-    if (!isStrategic) checkPatchedKind(call, patched, { current, fail });
+    if (!isStrategic) checkPatchedKind(call, patched, { current, fieldValidation, fail });
     const object = shapeObject(call.target, patched, { complaints, fail, source });
     // Where nothing was said of them, and a strategic merge may say what it likes.
     object.apiVersion = current.apiVersion;

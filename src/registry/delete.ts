@@ -103,14 +103,25 @@ async function attemptDelete(
   const { strategy } = target.def;
   const way = strategy.beforeDelete?.(strategyContextOf(target, context, nowMs), object);
   if (way !== 'marked') markForDeletion(object, { request, nowMs });
-  if (isFinalized(target.def.strategy, object)) {
-    if (context.dryRun) return { deleted: { entry: current, removed: true } };
+  if (isFinalized(strategy, object)) {
+    // A kind that ends with grace is shown marked, even where there was none left.
+    const entry =
+      strategy.gracePeriod === undefined ? current : markedEntry(target, current, object);
+    if (context.dryRun) return { deleted: { entry, removed: true } };
     requireTime(context);
     const lost = await removeFinalized(registry, { target, current });
-    return lost ?? { deleted: { entry: current, removed: true } };
+    return lost ?? { deleted: { entry, removed: true } };
   }
   if (jsonEqual(object, old)) return { deleted: { entry: current, removed: false } };
   return putMarked(registry, { target, context, current, object });
+}
+
+function markedEntry({ def }: Target, current: Entry, object: ApiObject): Entry {
+  return makeEntry({
+    ...current,
+    stored: encodeStored(object),
+    index: indexOf(def.storage, object),
+  });
 }
 
 /** 409 when the object is not the one the client meant; upstream names the kind, not the resource. */
@@ -193,7 +204,10 @@ function finalizersFor(finalizers: readonly string[], request: DeleteRequest): r
   return propagationPolicy === 'Foreground' ? [...others, foregroundFinalizer] : others;
 }
 
+/** The same ones stay in the order that they have. */
 function setFinalizers(object: ApiObject, finalizers: readonly string[]): void {
+  const before = new Set(object.metadata.finalizers);
+  if (before.size === finalizers.length && finalizers.every((one) => before.has(one))) return;
   if (finalizers.length === 0) delete object.metadata.finalizers;
   else object.metadata.finalizers = [...finalizers];
 }

@@ -219,8 +219,7 @@ async function attemptUpdate(
   if (request.replaces === true) {
     dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
   }
-  checkUid(target, object, old);
-  checkResourceVersion(target, object, current.revision);
+  checkConditions(request, { target, object, old, revision: current.revision });
   if (request.record) {
     const manager = context.fieldManager;
     const update = { target, live, object, manager, nowMs };
@@ -262,6 +261,17 @@ async function attemptUpdate(
       write: () => putChanged(registry, { target, context, current, stored: written, old: held }),
     });
   });
+}
+
+/** A PUT asks for an object by its uid; of a patch the revision is judged first, as upstream. */
+function checkConditions(
+  request: UpdateRequest,
+  of: { target: Target; object: ApiObject; old: ApiObject; revision: number },
+): void {
+  const { target, object, old, revision } = of;
+  if (request.replaces === true) checkUid(target, object, old);
+  checkResourceVersion(target, object, revision);
+  if (request.replaces !== true) checkUid(target, object, old);
 }
 
 /** The current object in the request's version: the one held, where it is that. */

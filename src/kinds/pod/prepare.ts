@@ -133,7 +133,7 @@ function markScheduled(status: JsonObject, nowMs: number): void {
   status['conditions'] = [...conditions.map(isAt), ...(before === undefined ? [scheduled] : [])];
 }
 
-/** A node that does not know of the class does not take it away; owners are not its affair. */
+/** A node that does not know of the class does not take it away; owners and end are not its affair. */
 function prepareStatus(object: ApiObject, old: ApiObject): void {
   const status = ensure(object, 'status');
   if (textAt(status, 'qosClass') === '') {
@@ -142,6 +142,7 @@ function prepareStatus(object: ApiObject, old: ApiObject): void {
   }
   fillAddresses(status);
   keepOwners(object, old);
+  if (old.metadata.deletionTimestamp === undefined) delete object.metadata.deletionTimestamp;
 }
 
 function keepOwners(object: ApiObject, old: ApiObject): void {
