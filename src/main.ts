@@ -57,7 +57,7 @@ async function serve(args: readonly string[]): Promise<number> {
   const logger = createLogger({ verbosity, sink: process.stderr, clock: systemClock });
   for (const warning of options.warnings) logger.warn(warning);
   const stopAsked = signalled(logger);
-  const running = await start(options, logger);
+  const running = await keptAlive(start(options, logger));
   await Promise.race([running.ready, stopAsked]);
   logger.info('ready', { url: running.url, uptimeMs: Math.round(process.uptime() * 1000) });
   await stopAsked;
@@ -110,6 +110,19 @@ async function start(options: ServerOptions, logger: Logger): Promise<RunningSer
   });
   logger.info('listening', { url: running.url, adminKubeconfig });
   return running;
+}
+
+/**
+ * Keeps the process until the server listens: its timers do not, and one that waits for a store to
+ * be there has nothing else.
+ */
+async function keptAlive<T>(task: Promise<T>): Promise<T> {
+  const handle = setInterval(() => {}, 60_000);
+  try {
+    return await task;
+  } finally {
+    clearInterval(handle);
+  }
 }
 
 /** Resolves at the first signal to stop; a second one ends the process at once. */

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:
 import http2 from 'node:http2';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { hasEtcd, startTestEtcd } from '../src/storage/etcd/testing.ts';
 import { configMap, connect, eventually } from './harness.ts';
 import { buildPrograms, type Programs, run, type ServerProcess, startProcess } from './program.ts';
 
@@ -44,6 +45,20 @@ function pausedCreate(server: ServerProcess, name: string) {
   stream.resume();
   return { status, finish: () => stream.end(body.slice(10)) };
 }
+
+describe.skipIf(!hasEtcd)('a start', () => {
+  test('STORE-2: waits for an etcd that comes a little later', async () => {
+    const etcd = await startTestEtcd();
+    cleanups.push(() => etcd.dispose());
+    await etcd.kill();
+    const starting = start(`--etcd-servers=${etcd.url}`);
+    // A start that had given up by then would reject.
+    await Promise.race([starting, new Promise((resolve) => setTimeout(resolve, 1500))]);
+    await etcd.start();
+    const { get, as } = await starting;
+    expect((await get('/readyz', as)).text).toBe('ok');
+  });
+});
 
 describe('SIGTERM', () => {
   test('HEALTH-3: readyz fails first, requests go on, watches end, exit is 0', async () => {
