@@ -1,4 +1,4 @@
-import { systemClock } from './base/clock.ts';
+import { holdProcess, systemClock } from './base/clock.ts';
 import type { Logger } from './base/log.ts';
 import { writeAdminKubeconfig } from './server/admin-kubeconfig.ts';
 import {
@@ -112,16 +112,13 @@ async function start(options: ServerOptions, logger: Logger): Promise<RunningSer
   return running;
 }
 
-/**
- * Keeps the process until the server listens: its timers do not, and one that waits for a store to
- * be there has nothing else.
- */
+/** A task without which the process has nothing to do. */
 async function keptAlive<T>(task: Promise<T>): Promise<T> {
-  const handle = setInterval(() => {}, 60_000);
+  const release = holdProcess();
   try {
     return await task;
   } finally {
-    clearInterval(handle);
+    release();
   }
 }
 

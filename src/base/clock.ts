@@ -100,3 +100,12 @@ export class FakeClock implements Clock {
     return { stop: () => this.#scheduled.delete(entry) };
   }
 }
+
+/**
+ * Keeps the process alive until the function it gives is called: clocks' timers do not, so that a
+ * start that waits for a store to be there has nothing else.
+ */
+export function holdProcess(): () => void {
+  const handle = setInterval(() => {}, 60_000);
+  return () => clearInterval(handle);
+}
