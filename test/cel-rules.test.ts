@@ -283,6 +283,14 @@ describe('definitions', () => {
     );
   });
 
+  test('CRD-3: a blank rule is refused as such, and judges no default', async () => {
+    const n = { ...integer, ...rules({ rule: ' ' }) };
+    const found = await refusal({ ...object({ n }), default: { n: 1 } });
+    expect(found).toBe(
+      `${root}.properties[n].x-kubernetes-validations[0].rule: Required value: rule is not specified`,
+    );
+  });
+
   test('CRD-3: oldSelf has no meaning for what has no place of its own', async () => {
     const items = { ...integer, ...rules({ rule: 'self >= oldSelf' }) };
     const found = await refusal(object({ list: { type: 'array', items } }));

@@ -12,10 +12,12 @@ import type { Strategy, StrategyContext } from './resource-def.ts';
 
 /**
  * Runs the CEL rules of a schema; a later engine makes them. Errors come last, as upstream's do.
+ * `warn` is told what a change is not refused for, since it was so before.
  */
 export type RuleValidator = (
   object: ApiObject,
   old: ApiObject | undefined,
+  warn?: (text: string) => void,
 ) => readonly FieldError[];
 
 /**
@@ -72,8 +74,9 @@ export function customStrategy(
     validateCreate: (context, object) => validateNew(rulesOf(context), object),
     validateUpdate: (context, object, old) => {
       const rules = rulesOf(context);
-      if (context.subresource === 'status') return validateStatusChange(rules, object, old);
-      return validateChange(rules, object, old);
+      const change = { object, old, warn: context.warn };
+      if (context.subresource === 'status') return validateStatusChange(rules, change);
+      return validateChange(rules, change);
     },
     warnings: (object, old) => finalizerWarnings(object, old, parts),
   };
@@ -156,11 +159,15 @@ function validateNew(rules: VersionRules, object: ApiObject): readonly FieldErro
   return withRules(rules, errors, { object, old: undefined });
 }
 
-function validateChange(
-  rules: VersionRules,
-  object: ApiObject,
-  old: ApiObject,
-): readonly FieldError[] {
+/** A change, and who is told what it is not refused for. */
+interface Change {
+  readonly object: ApiObject;
+  readonly old: ApiObject;
+  readonly warn: StrategyContext['warn'];
+}
+
+function validateChange(rules: VersionRules, change: Change): readonly FieldError[] {
+  const { object, old } = change;
   const wrongType = validateTypeMeta(rules, object);
   if (wrongType.length > 0) return wrongType;
   const wasUnique = validateUniqueness(rules.schema, old).length === 0;
@@ -170,29 +177,26 @@ function validateChange(
     ...validateEmbedded(rules.schema, object, rules.embedded),
     ...(wasUnique ? validateUniqueness(rules.schema, object) : []),
   ];
-  return withRules(rules, errors, { object, old });
+  return withRules(rules, errors, change);
 }
 
-/** Only `status` is judged, and all of it: there is no ratcheting on this endpoint upstream. */
-function validateStatusChange(
-  rules: VersionRules,
-  object: ApiObject,
-  old: ApiObject,
-): readonly FieldError[] {
+/** Of the schema's own rules only those of `status` count; what was so before is not told. */
+function validateStatusChange(rules: VersionRules, change: Change): readonly FieldError[] {
+  const { object, old } = change;
   const wrongType = validateTypeMeta(rules, object);
   if (wrongType.length > 0) return wrongType;
   const schema = resolved(rules.schema).properties?.get('status')?.schema;
   const status = object['status'];
   const errors: FieldError[] = [];
   if (schema !== undefined && status !== undefined) {
-    errors.push(...validate(schema)(status, { prefix: 'status' }));
+    errors.push(...validate(schema)(status, { prefix: 'status', old: old['status'] }));
   }
   errors.push(...statusScaleErrors(rules.scale, object));
   const repeated = validateUniqueness(rules.schema, object);
   if (repeated.length > 0 && validateUniqueness(rules.schema, old).length === 0) {
     errors.push(...repeated);
   }
-  return withRules(rules, errors, { object, old });
+  return withRules(rules, errors, change);
 }
 
 const blocking: ReadonlySet<FieldError['type']> = new Set([
@@ -210,13 +214,13 @@ const unchecked =
 function withRules(
   rules: VersionRules,
   errors: readonly FieldError[],
-  change: { object: ApiObject; old: ApiObject | undefined },
+  change: { object: ApiObject; old: ApiObject | undefined; warn?: StrategyContext['warn'] },
 ): readonly FieldError[] {
   if (rules.hasRules && errors.some((error) => blocking.has(error.type))) {
     return [...errors, invalid('<nil>', 'null', unchecked)];
   }
   if (rules.rules === undefined) return errors;
-  return [...errors, ...rules.rules(change.object, change.old)];
+  return [...errors, ...rules.rules(change.object, change.old, change.warn)];
 }
 
 const replicasMax = 2 ** 31 - 1;

@@ -68,8 +68,8 @@ export const judgeDefault: DefaultJudge = (schema, value, at) =>
 /** Makes the validator of a version's rules, once it is needed. */
 export const compileRules: RuleCompiler = (schema) => {
   let run: ReturnType<RuleCompiler>;
-  return (object, old) => {
+  return (object, old, warn) => {
     run ??= engine().compileRules(schema);
-    return run?.(object, old) ?? [];
+    return run?.(object, old, warn) ?? [];
   };
 };

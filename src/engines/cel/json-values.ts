@@ -1,13 +1,15 @@
-import { type JsonObject, type JsonValue, member } from '../../base/json.ts';
+import { type JsonObject, type JsonValue, jsonEqual, member } from '../../base/json.ts';
 import type { Schema } from '../schema/schema.ts';
 import { parseDuration, parseTimestamp, zoneOf } from './library/time-text.ts';
 import { namesOf, seen } from './schema-types.ts';
 import {
   CelError,
   Duration,
+  equals,
   List,
   type ListKind,
   type MapValue,
+  memberOf,
   Timestamp,
   type Value,
 } from './values.ts';
@@ -134,7 +136,49 @@ class JsonMap implements MapValue {
     return Object.keys(this.#json).filter((name) => properties?.has(name) !== true);
   }
 
+  /** Members that are null count, though expressions do not see them. */
   get size(): number {
-    return this.keys().length;
+    return Object.values(this.#json).filter((held) => held !== undefined).length;
   }
+
+  named(name: Value): Value | undefined {
+    if (typeof name !== 'string') return undefined;
+    const schema = this.#schema.properties?.get(name)?.schema;
+    if (schema === undefined)
+      return this.#schema.properties === undefined ? this.get(name) : undefined;
+    const json = member(this.#json, name);
+    return json === undefined || json === null ? undefined : jsonToValue(json, schema);
+  }
+
+  /**
+   * As upstream does it: a member that is null is not found in another object, so that such an object
+   * equals none, itself included; what no schema names counts where both have it, and can be
+   * compared with another object's only.
+   */
+  equalsMap(other: MapValue): boolean {
+    const { properties, additionalProperties = {} } = this.#schema;
+    return Object.entries(this.#json).every(([name, json]) => {
+      if (json === undefined) return true;
+      const schema = properties === undefined ? additionalProperties : properties.get(name)?.schema;
+      if (schema === undefined) return this.#equalsUnknown(name, json, other);
+      const found = memberOf(other, name);
+      return found !== undefined && equals(jsonToValue(json, schema), found);
+    });
+  }
+
+  #equalsUnknown(name: string, json: JsonValue, other: MapValue): boolean {
+    if (!(other instanceof JsonMap) || other.#schema.properties === undefined) {
+      throw new CelError('no such overload');
+    }
+    const held = member(other.#json, name);
+    return held === undefined || jsonEqual(json, held);
+  }
+}
+
+/**
+ * An old value that may be missing (`optionalOldSelf`): upstream, collections come without their
+ * schema there.
+ */
+export function optionalValue(json: JsonValue, schema: Schema): Value {
+  return jsonToValue(json, typeof json === 'object' ? {} : schema);
 }

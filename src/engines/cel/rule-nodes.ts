@@ -25,6 +25,8 @@ export interface CompiledRule {
 export interface RuleProblem {
   readonly member: 'rule' | 'messageExpression';
   readonly detail: string;
+  /** There is nothing in it: it is not run. */
+  readonly isEmpty?: boolean;
   /** Variables it uses, where its types fit at least. */
   readonly used?: ReadonlySet<string>;
 }
@@ -67,7 +69,10 @@ export function compileRule(
     head: 'compilation failed: ',
   });
   const usesOldSelf = main.used?.has('oldSelf') ?? false;
-  if ('detail' in main) return { problem: main, usesOldSelf, costs: {} };
+  if ('detail' in main) {
+    const isEmpty = rule.rule.trim() === '';
+    return { problem: { ...main, isEmpty }, usesOldSelf, costs: {} };
+  }
   const { messageExpression = '' } = rule;
   const message = messageExpression.trim() === '' ? undefined : messageOf(rule, environment);
   const costs = { rule: main.costMax };

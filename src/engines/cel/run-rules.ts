@@ -3,6 +3,7 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
+  goQuoted,
   invalid,
   required,
 } from '../../meta/field-error.ts';
@@ -17,7 +18,7 @@ import { childPath, indexPath, keyPath } from '../schema/path.ts';
 import type { Schema } from '../schema/schema.ts';
 import { noField } from '../schema/validate-scalars.ts';
 import type { Program } from './evaluator.ts';
-import { jsonToValue } from './json-values.ts';
+import { jsonToValue, optionalValue } from './json-values.ts';
 import { type CompiledRule, type RuleNode, ruleNode } from './rule-nodes.ts';
 import { CelCostError, CelError, Optional, type Value } from './values.ts';
 
@@ -26,20 +27,27 @@ const ruleCostMax = 1_000_000;
 const objectCostMax = 10_000_000;
 const messageLengthMax = 5120;
 
+/** Is told what an update is not refused for, since it was so before. */
+type Warn = (text: string) => void;
+
 /** The rules of a custom kind's version, as its strategy calls them. */
-export type RunRules = (object: JsonValue, old: JsonValue | undefined) => readonly FieldError[];
+export type RunRules = (
+  object: JsonValue,
+  old: JsonValue | undefined,
+  warn?: Warn,
+) => readonly FieldError[];
 
 /**
  * Makes the validator of a schema's rules; undefined when it has none. They are compiled when they
- * are first needed. Rules over an unchanged value do not fail an update, unless they look at the
- * old value (CRD-3).
+ * are first needed. Rules over an unchanged value warn of an update instead of failing it, unless
+ * they look at the old value (CRD-3).
  */
 export function compileRules(schema: Schema): RunRules {
   let node: RuleNode | undefined | 'unknown' = 'unknown';
-  return (object, old) => {
+  return (object, old, warn = () => {}) => {
     if (node === 'unknown') node = ruleNode(schema);
     if (node === undefined) return [];
-    const run = new RuleRun();
+    const run = new RuleRun({ warn });
     const pair = old === undefined ? undefined : correlate({ old, value: object, schema });
     run.validate(node, { value: object, path: '', pair });
     return run.errors;
@@ -58,7 +66,7 @@ export function judgeDefault(
   const node = ruleNode(schema, at.isRoot);
   if (node === undefined) return { errors: [], left: at.budget };
   const judged = (pair: Correlation | undefined) => {
-    const run = new RuleRun({ budget: at.budget, ratchets: false });
+    const run = new RuleRun({ budget: at.budget });
     run.validate(node, { value, path: at.path, pair });
     return run;
   };
@@ -73,17 +81,26 @@ interface Place {
   readonly path: string;
   /** The value in its place before. */
   readonly pair: Correlation | undefined;
+  /** The nearest value around that has a place of its own. */
+  readonly around?: Correlation | undefined;
+}
+
+/** Whether a value, or one without a place of its own what is around it, is what it was. */
+function isKept({ pair, around }: Place): boolean {
+  const place = pair ?? around;
+  return place !== undefined && isUnchanged(place);
 }
 
 /** Owns the errors of one validation and what is left to spend. */
 class RuleRun {
   readonly errors: FieldError[] = [];
-  readonly #ratchets: boolean;
+  /** Without it nothing is kept: all that fails is an error. */
+  readonly #warn: Warn | undefined;
   #left: number;
 
-  constructor({ budget = objectCostMax, ratchets = true } = {}) {
+  constructor({ budget = objectCostMax, warn }: { budget?: number; warn?: Warn }) {
     this.#left = budget;
-    this.#ratchets = ratchets;
+    this.#warn = warn;
   }
 
   /** What may still be spent; negative when rules were left out for want of it. */
@@ -93,6 +110,7 @@ class RuleRun {
 
   validate(node: RuleNode, place: Place): void {
     const { value, path, pair } = place;
+    const around = pair ?? place.around;
     if (value === null || this.#left < 0) return;
     if (node.isUntyped) this.errors.push(invalid(nameOf(path), typeOf(node), untyped));
     else if (node.rules.length > 0) this.#judge(node, place);
@@ -102,7 +120,7 @@ class RuleRun {
       value.forEach((item, index) => {
         const at = indexPath(path, index);
         const before = correlateItem(pair, index);
-        this.validate(items, { ...place, value: item, path: at, pair: before });
+        this.validate(items, { value: item, path: at, pair: before, around });
       });
       return;
     }
@@ -112,12 +130,18 @@ class RuleRun {
       const held = member(value, name);
       if (child === undefined || held === undefined) continue;
       const at = child === node.additional ? keyPath(path, name) : childPath(path, name);
-      this.validate(child, { value: held, path: at, pair: correlateMember(pair, name) });
+      this.validate(child, { value: held, path: at, pair: correlateMember(pair, name), around });
     }
   }
 
   #judge(node: RuleNode, place: Place): void {
     const { pair } = place;
+    if (this.#left <= 0) {
+      const why = `validation ${new OutOfBudget().message}`;
+      this.errors.push(invalid(nameOf(place.path), typeOf(node), why));
+      this.#left = -1;
+      return;
+    }
     const hasOld = pair !== undefined && pair.old !== null;
     let self: Value | CelError;
     let old: Value | undefined;
@@ -130,6 +154,7 @@ class RuleRun {
     }
     for (const rule of node.rules) {
       if (rule.program === undefined) {
+        if (rule.problem.isEmpty) continue;
         const why = `rule compile error: ${rule.problem.detail}`;
         this.errors.push(invalid(nameOf(place.path), typeOf(node), why));
         continue;
@@ -140,64 +165,77 @@ class RuleRun {
         this.errors.push(invalid(nameOf(place.path), typeOf(node), failure(self, rule)));
         continue;
       }
-      const before = isOptional ? new Optional(old) : (old ?? null);
-      const error = this.#run(
-        rule,
-        new Map([
+      const oldSelf = isOptional ? this.#optionalOld(pair, node) : (old ?? null);
+      this.#run(rule, {
+        variables: new Map([
           ['self', self],
-          ['oldSelf', before],
+          ['oldSelf', oldSelf],
         ]),
-        {
-          node,
-          path: place.path,
-        },
-      );
-      if (error === undefined) continue;
-      const isOld = this.#ratchets && !rule.usesOldSelf && pair !== undefined && isUnchanged(pair);
-      if (!isOld) this.errors.push(error);
+        node,
+        place,
+      });
       if (this.#left < 0) return;
     }
   }
 
-  #run(
-    rule: CompiledRule,
-    variables: ReadonlyMap<string, Value>,
-    at: { node: RuleNode; path: string },
-  ): FieldError | undefined {
-    const field = nameOf(at.path);
-    const type = typeOf(at.node);
-    try {
-      if (this.#evaluate(rule.program, variables) === true) return undefined;
-    } catch (error) {
-      if (!(error instanceof CelError)) throw error;
-      return invalid(field, type, failure(error, rule));
-    }
-    const detail = this.#message(rule, variables);
-    const target = fieldPathOf(at.path, rule.rule.fieldPath, at.node.schema);
-    return errorOf(rule, { field: target, type, detail });
+  #optionalOld(pair: Correlation | undefined, node: RuleNode): Optional {
+    const hasOld = pair !== undefined && pair.old !== null;
+    return new Optional(hasOld ? optionalValue(pair.old, node.self) : undefined);
   }
 
-  #evaluate(program: Program, variables: ReadonlyMap<string, Value>): Value {
+  #run(rule: CompiledRule, at: Judged): void {
+    const field = nameOf(at.place.path);
+    const type = typeOf(at.node);
     try {
-      const { value, cost } = program.run(variables, Math.min(ruleCostMax, this.#left));
+      if (this.#evaluate(rule.program, at.variables) === true) return;
+    } catch (error) {
+      if (!(error instanceof CelError)) throw error;
+      const why =
+        error instanceof OutOfBudget ? `validation ${error.message}` : failure(error, rule);
+      this.errors.push(invalid(field, type, why));
+      return;
+    }
+    const error = this.#complaint(rule, at);
+    if (this.#warn === undefined || rule.usesOldSelf || !isKept(at.place)) this.errors.push(error);
+    else this.#warn(`${error.field}: ${error.message}`);
+  }
+
+  /** Runs a program; once it costs too much, nothing else is run. */
+  #evaluate(program: Program, variables: Variables): Value {
+    const left = this.#left;
+    try {
+      const { value, cost } = program.run(variables, Math.min(ruleCostMax, left));
       this.#left -= cost;
       return value;
     } catch (error) {
-      if (error instanceof CelCostError) this.#left = -1;
-      throw error;
+      if (!(error instanceof CelCostError)) throw error;
+      this.#left = -1;
+      throw left <= ruleCostMax ? new OutOfBudget() : error;
     }
   }
 
-  #message(rule: CompiledRule, variables: ReadonlyMap<string, Value>): string {
-    const made =
-      rule.message === undefined ? undefined : this.#madeMessage(rule.message, variables);
-    if (made !== undefined) return made;
-    const message = (rule.rule.message ?? '').trim();
-    return message === '' ? `failed rule: ${rule.rule.rule.trim()}` : message;
+  #complaint(rule: CompiledRule, { variables, node, place }: Judged): FieldError {
+    // A rule whose message does not compile has nothing else compiled, upstream.
+    const fieldPath = rule.problem === undefined ? rule.rule.fieldPath : undefined;
+    const field = fieldPathOf(place.path, fieldPath, node.schema);
+    const type = typeOf(node);
+    const made = rule.message === undefined ? undefined : this.#made(rule.message, variables);
+    if (!(made instanceof CelError)) {
+      return errorOf(rule, { field, type, detail: made ?? fixedMessage(rule) });
+    }
+    const source = goQuoted(rule.rule.messageExpression ?? '');
+    const why =
+      made instanceof OutOfBudget
+        ? `messageExpression evaluation ${made.message}`
+        : `${noMore} due to call cost exceeds limit for messageExpression: ${source}`;
+    return invalid(field, type, why);
   }
 
-  /** A message that fails, or cannot be shown on one line, gives way to the fixed one. */
-  #madeMessage(program: Program, variables: ReadonlyMap<string, Value>): string | undefined {
+  /**
+   * A message that fails, or cannot be shown on one line, gives way to the fixed one; one that
+   * costs too much does not.
+   */
+  #made(program: Program, variables: Variables): string | CelError | undefined {
     try {
       const value = this.#evaluate(program, variables);
       if (typeof value !== 'string') return undefined;
@@ -205,10 +243,34 @@ class RuleRun {
       const isShown = message !== '' && message.length <= messageLengthMax;
       return isShown && !message.includes('\n') ? message : undefined;
     } catch (error) {
+      if (error instanceof CelCostError) return error;
       if (error instanceof CelError) return undefined;
       throw error;
     }
   }
+}
+
+type Variables = ReadonlyMap<string, Value>;
+
+/** What a rule is run over. */
+interface Judged {
+  readonly variables: Variables;
+  readonly node: RuleNode;
+  readonly place: Place;
+}
+
+const noMore = 'no further validation rules will be run';
+
+/** What all rules of an object may cost together is spent. */
+class OutOfBudget extends CelCostError {
+  constructor() {
+    super(`failed due to running out of cost budget, ${noMore}`);
+  }
+}
+
+function fixedMessage({ rule }: CompiledRule): string {
+  const message = (rule.message ?? '').trim();
+  return message === '' ? `failed rule: ${rule.rule.trim()}` : message;
 }
 
 const untyped =
@@ -231,7 +293,7 @@ function failure(error: CelError, { rule }: CompiledRule): string {
     return `'${error.message}': ${why} for rule: ${shown}`;
   }
   if (error instanceof CelCostError) {
-    const why = 'no further validation rules will be run due to call cost exceeds limit for rule';
+    const why = `${noMore} due to call cost exceeds limit for rule`;
     return `'${error.message}': ${why}: ${shown}`;
   }
   return `${error.message} evaluating rule: ${shown}`;

@@ -81,6 +81,10 @@ export interface MapValue {
   get(key: Value): Value | undefined;
   keys(): readonly Value[];
   readonly size: number;
+  /** A member by its own name, where expressions have another name for it. */
+  named?(name: Value): Value | undefined;
+  /** Whether it equals a map of its size, where that is told by more than what expressions see. */
+  equalsMap?(other: MapValue): boolean;
 }
 
 export type Value =
@@ -234,11 +238,17 @@ function listsEqual(one: List, other: List): boolean {
 
 function mapsEqual(one: MapValue, other: MapValue): boolean {
   if (one.size !== other.size) return false;
+  if (one.equalsMap !== undefined) return one.equalsMap(other);
   return one.keys().every((key) => {
     const value = one.get(key);
-    const found = other.get(key);
+    const found = memberOf(other, key);
     return value !== undefined && found !== undefined && equals(value, found);
   });
+}
+
+/** What a map has under a key that another map has as its own. */
+export function memberOf(map: MapValue, key: Value): Value | undefined {
+  return map.named === undefined ? map.get(key) : map.named(key);
 }
 
 /** A text that equal items of a set or map share; what has no such text shares one. */
