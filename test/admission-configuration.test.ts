@@ -550,6 +550,37 @@ describe('webhooks', () => {
 });
 
 describe('the file', () => {
+  test('ADM-1: its first version is of the group that was meant for it then', async () => {
+    const limits = [{ type: 'Server', qps: 1, burst: 1, cacheSize: 50 }];
+    const configuration = {
+      apiVersion: 'eventratelimit.admission.svc.io/v1alpha1',
+      kind: 'Configuration',
+      limits,
+    };
+    const whole = (apiVersion: string) =>
+      configFile(
+        JSON.stringify({
+          apiVersion,
+          kind: 'AdmissionConfiguration',
+          plugins: [{ name: 'EventRateLimit', configuration }],
+        }),
+      );
+    const configFileOf = { configFile: whole('apiserver.svc.io/v1alpha1') };
+    const server = await serverOf({ enabled: ['EventRateLimit'], ...configFileOf });
+    const event = (name: string) => ({
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name },
+      involvedObject: { kind: 'Pod', name: 'a', namespace: 'default', apiVersion: 'v1' },
+    });
+    const events = '/api/v1/namespaces/default/events';
+    expect((await server.post(events, event('a'))).status).toBe(201);
+    expect((await server.post(events, event('b'))).status).toBe(429);
+    expect(await failing({ configFile: whole('apiserver.config.svc.io/v1alpha1') })).toMatch(
+      /no kind "AdmissionConfiguration" is registered for version "apiserver.config.svc.io\/v1alpha1"/,
+    );
+  });
+
   test('ADM-1: one that cannot be used ends the start', async () => {
     expect(await failing({ configFile: '/nowhere/a.yaml' })).toMatch(
       /^unable to read admission control configuration from "\/nowhere\/a.yaml" \[ENOENT/,

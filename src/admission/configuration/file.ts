@@ -43,10 +43,13 @@ export async function readPluginTexts(
 ): Promise<PluginTexts> {
   const older = await olderPlugins(text);
   if (older.length > 0) return new Map(older.map((name) => [name, text]));
+  // The first version's group had a name of its own.
+  const first = dialect.group('apiserver');
   const { object } = await decodeConfiguration(text, {
     kind: 'AdmissionConfiguration',
-    group: dialect.group('apiserver.config'),
-    versions: { v1: admissionType, v1alpha1: admissionType },
+    ...(text.includes(`${first}/`)
+      ? { group: first, versions: { v1alpha1: admissionType } }
+      : { group: dialect.group('apiserver.config'), versions: { v1: admissionType } }),
   });
   const texts = new Map<string, string>();
   for (const plugin of objectsOf(member(object, 'plugins'))) {
