@@ -1,4 +1,5 @@
 import { createHash, X509Certificate } from 'node:crypto';
+import { pemBlocks } from '../kinds/pem.ts';
 import { type DerElement, DerError, derElements, derTag, directoryText, oidText } from './der.ts';
 import {
   type AlternativeName,
@@ -71,6 +72,46 @@ export function parsePemBundle(pem: string): readonly Certificate[] {
     certificates.push(parseCertificate(Buffer.from(body, 'base64')));
   }
   return certificates;
+}
+
+/**
+ * What is wrong with the authorities a webhook is trusted by (base64 of PEM): nothing when one
+ * certificate among them can be read, whatever else there is, or when there is no text.
+ */
+export function bundleProblems(bundle: string): readonly string[] {
+  const pem = Buffer.from(bundle, 'base64').toString('latin1');
+  const problem = pem === '' ? undefined : bundleProblem(pem);
+  return problem === undefined ? [] : [`unable to load root certificates: ${problem}`];
+}
+
+function bundleProblem(pem: string): string | undefined {
+  const blocks = pemBlocks(pem)
+    .map(({ type, text }) => ({ type, text, body: bodyOf(text) }))
+    .filter(({ body }) => blockBody.test(body));
+  let problem: string | undefined;
+  for (const { body } of blocks.filter(({ type }) => type === 'CERTIFICATE')) {
+    // What has headers is encrypted.
+    if (body.includes(':')) continue;
+    try {
+      parseCertificate(Buffer.from(body, 'base64'));
+      return undefined;
+    } catch {
+      problem ??= 'failed to parse certificate: x509: malformed certificate';
+    }
+  }
+  if (problem !== undefined) return problem;
+  const last = blocks.at(-1)?.text;
+  const endsWhole = last !== undefined && (pem.endsWith(last) || pem.endsWith(`${last}\n`));
+  return endsWhole
+    ? 'no valid certificate authority data seen'
+    : 'unable to parse bytes as PEM block';
+}
+
+/** Headers, if any, and base64. */
+const blockBody = /^(?:[^\n]*:[^\n]*\n)*[A-Za-z0-9+/=\s]*$/;
+
+function bodyOf(block: string): string {
+  return block.slice(block.indexOf('\n') + 1, block.lastIndexOf('-----END '));
 }
 
 function children(element: DerElement | undefined): DerElement[] {

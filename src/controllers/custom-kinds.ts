@@ -10,7 +10,12 @@ import {
 } from '../catalogue/crd-shape.ts';
 import { type CustomKindDeps, type CustomResourceDef, fromCrd } from '../catalogue/from-crd.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
-import { reconcileCrd, setCondition } from '../kinds/apiextensions/crd-status.ts';
+import type { Dialect } from '../dialect.ts';
+import {
+  type ReconcileOptions,
+  reconcileCrd,
+  setCondition,
+} from '../kinds/apiextensions/crd-status.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { formatTime } from '../meta/times.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
@@ -42,6 +47,9 @@ export interface CustomKindsOptions {
   readonly logger: Logger;
   readonly queues?: QueueMeters | undefined;
   readonly deps: CustomKindDeps;
+  readonly dialect: Dialect;
+  /** What is wrong with the authorities of a conversion webhook (base64 of PEM). */
+  readonly checkBundle: ReconcileOptions['checkBundle'];
   readonly cleanupFinalizer: string;
   /** Kept filled with the names of definitions being deleted: their kinds take no new objects. */
   readonly terminating: Set<string>;
@@ -69,7 +77,7 @@ export function startCustomKinds(options: CustomKindsOptions): CustomKinds {
     const crd = await current(name);
     if (crd === undefined) return;
     if (crd.metadata.deletionTimestamp !== undefined) return removals.add(name);
-    if (reconcileCrd(crd, [...known.values()], clock.now()) === undefined) return;
+    if (newStatus(options, crd, [...known.values()]) === undefined) return;
     const turn = await takeTurn(options, crd.spec.group);
     if (turn === undefined) return names.addAfter(name, turnMs);
     try {
@@ -196,7 +204,7 @@ function createKindTable(options: CustomKindsOptions): KindTable {
 function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsOptions): boolean {
   if (crdConditionIsTrue(crd, 'Established')) return true;
   if (crd.metadata.deletionTimestamp !== undefined) return false;
-  const status = reconcileCrd(crd, [...all.values()], options.clock.now());
+  const status = newStatus(options, crd, [...all.values()]);
   return status !== undefined && crdConditionIsTrue({ ...crd, status }, 'Established');
 }
 
@@ -214,17 +222,25 @@ function namesOf({ spec, status }: Crd): CrdNames {
   return accepted === undefined || accepted.plural === '' ? spec.names : accepted;
 }
 
+function newStatus(
+  { dialect, checkBundle, clock }: CustomKindsOptions,
+  crd: Crd,
+  all: readonly Crd[],
+): CrdStatus | undefined {
+  return reconcileCrd(crd, all, { dialect, checkBundle, nowMs: clock.now() });
+}
+
 async function writeStatus(
   options: CustomKindsOptions,
   crd: Crd,
   all: readonly Crd[],
 ): Promise<void> {
-  const { definitions, clock, inside } = options;
-  if (reconcileCrd(crd, all, clock.now()) === undefined) return;
+  const { definitions, inside } = options;
+  if (newStatus(options, crd, all) === undefined) return;
   const at = { def: definitions, namespace: '', name: crd.metadata.name ?? '' };
   await inside.change({ ...at, subresource: 'status' }, (object) => {
     const current = object as Crd;
-    const status = reconcileCrd(current, all, clock.now());
+    const status = newStatus(options, current, all);
     return status === undefined ? current : { ...current, status };
   });
 }

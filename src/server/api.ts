@@ -1,4 +1,5 @@
 import { QuotaLedger, type SharedReservations } from '../admission/quota-ledger.ts';
+import { bundleProblems } from '../authn/certificate.ts';
 import type { Authenticator } from '../authn/contract.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
 import { Deadlines } from '../base/deadlines.ts';
@@ -243,6 +244,8 @@ function followDefinitions(options: {
     clock: config.clock,
     logger: config.logger,
     deps: customKindDeps(dialect, { compileRules, converterFor }),
+    dialect,
+    checkBundle: bundleProblems,
     cleanupFinalizer: cleanupFinalizerName(dialect),
     terminating: options.closed,
     claims,

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { needsConfiguration } from '../admission/plugin-list.ts';
 import type { AuditGate } from '../audit/gate.ts';
 import { createAuditMetrics } from '../audit/metrics.ts';
+import { bundleProblems } from '../authn/certificate.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import { type Dialect, dialectOf } from '../dialect.ts';
@@ -190,7 +191,7 @@ async function openAudit(
 async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
   const dialect = dialectOf(config.dialect);
   const known = builtinKinds(dialect, {
-    definitions: { checkRules, judgeDefault },
+    definitions: { checkRules, judgeDefault, checkBundle: bundleProblems },
     admission: { checkExpression },
     services,
   });

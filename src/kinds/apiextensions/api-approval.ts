@@ -1,4 +1,4 @@
-import type { Crd } from '../../catalogue/crd-shape.ts';
+import type { Crd, CrdCondition } from '../../catalogue/crd-shape.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
 import { parseGoUrl } from '../../meta/go-url.ts';
@@ -29,6 +29,14 @@ function approvalOf(crd: Crd, annotation: string): Approval {
   return typeof url !== 'string' && url.scheme !== '' && url.host !== '' ? 'approved' : 'invalid';
 }
 
+/** What the policy asks for, in the words of complaints and conditions. */
+function wanted(dialect: Dialect): { readonly any: string; readonly valid: string } {
+  const name = JSON.stringify(approvalAnnotation(dialect));
+  const must = `protected groups must have approval annotation ${name}`;
+  const valid = `${must} with either a URL or a reason starting with "unapproved", see ${policy}`;
+  return { any: `${must}, see ${policy}`, valid };
+}
+
 /** Judges the approval of a definition in a protected group; a state that stays is not judged. */
 export function approvalErrors(crd: Crd, old: Crd | undefined, dialect: Dialect): FieldError[] {
   if (!isProtectedGroup(crd.spec.group, dialect)) return [];
@@ -36,9 +44,35 @@ export function approvalErrors(crd: Crd, old: Crd | undefined, dialect: Dialect)
   const state = approvalOf(crd, annotation);
   if (old !== undefined && approvalOf(old, annotation) === state) return [];
   const field = `metadata.annotations[${annotation}]`;
-  const must = `protected groups must have approval annotation ${JSON.stringify(annotation)}`;
-  if (state === 'missing') return [required(field, `${must}, see ${policy}`)];
+  const { any, valid } = wanted(dialect);
+  if (state === 'missing') return [required(field, any)];
   if (state !== 'invalid') return [];
-  const detail = `${must} with either a URL or a reason starting with "unapproved", see ${policy}`;
-  return [invalid(field, crd.metadata.annotations?.[annotation], detail)];
+  return [invalid(field, crd.metadata.annotations?.[annotation], valid)];
+}
+
+/** The type of the condition that tells how a definition stands to the policy. */
+function conditionType(dialect: Dialect): string {
+  const { productName: name } = dialect;
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)}APIApprovalPolicyConformant`;
+}
+
+/** What the status of a definition says of its approval; undefined where none is needed. */
+export function approvalCondition(crd: Crd, dialect: Dialect): CrdCondition | undefined {
+  if (!isProtectedGroup(crd.spec.group, dialect)) return undefined;
+  const annotation = approvalAnnotation(dialect);
+  const text = crd.metadata.annotations?.[annotation] ?? '';
+  const { any, valid } = wanted(dialect);
+  const type = conditionType(dialect);
+  switch (approvalOf(crd, annotation)) {
+    case 'missing':
+      return { type, status: 'False', reason: 'MissingAnnotation', message: any };
+    case 'invalid':
+      return { type, status: 'False', reason: 'InvalidAnnotation', message: valid };
+    case 'bypassed': {
+      const message = `not approved: ${JSON.stringify(text)}`;
+      return { type, status: 'False', reason: 'UnapprovedAnnotation', message };
+    }
+    case 'approved':
+      return { type, status: 'True', reason: 'ApprovedAnnotation', message: `approved in ${text}` };
+  }
 }

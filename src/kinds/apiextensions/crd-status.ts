@@ -1,5 +1,8 @@
 import { jsonEqual } from '../../base/json.ts';
 import type { Crd, CrdCondition, CrdNames, CrdStatus } from '../../catalogue/crd-shape.ts';
+import type { Dialect } from '../../dialect.ts';
+import { approvalCondition } from './api-approval.ts';
+import type { CrdRules } from './crd-validation.ts';
 
 /**
  * What the server says of a definition: which names it may have, and whether it is served. A pure
@@ -9,18 +12,26 @@ import type { Crd, CrdCondition, CrdNames, CrdStatus } from '../../catalogue/crd
 /** A definition of the same group, with the names it was given. */
 export type OtherCrd = Pick<Crd, 'metadata' | 'spec' | 'status'>;
 
+/** What a definition's status is made with. */
+export interface ReconcileOptions {
+  readonly dialect: Dialect;
+  readonly checkBundle?: CrdRules['checkBundle'] | undefined;
+  readonly nowMs: number;
+}
+
 /**
  * The status a definition should have, or undefined when it has it. `others` are all definitions
  * (itself may be among them). Names taken first stay; a name freed by a change or a deletion is
- * given out at the next call. A definition whose names are all accepted is established at once:
- * the entry must be in the catalogue before the status is written.
+ * given out at the next call. A definition whose names are all accepted, and whose conversion
+ * webhook can be trusted, is established at once: the entry must be in the catalogue before the
+ * status is written.
  */
 export function reconcileCrd(
   crd: Crd,
   others: readonly OtherCrd[],
-  nowMs: number,
+  options: ReconcileOptions,
 ): CrdStatus | undefined {
-  const { acceptedNames, conditions } = crdConditions(crd, others, nowMs);
+  const { acceptedNames, conditions } = crdConditions(crd, others, options);
   const status: CrdStatus = {
     conditions,
     acceptedNames,
@@ -34,9 +45,9 @@ interface Outcome {
   readonly conditions: CrdCondition[];
 }
 
-/** The names a definition gets, and its conditions NamesAccepted and Established. */
-export function crdConditions(crd: Crd, others: readonly OtherCrd[], nowMs: number): Outcome {
-  const now = `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+/** The names a definition gets, and its conditions: of the names, of being served, of approval. */
+function crdConditions(crd: Crd, others: readonly OtherCrd[], options: ReconcileOptions): Outcome {
+  const now = `${new Date(options.nowMs).toISOString().slice(0, 19)}Z`;
   const { names, conflict } = acceptNames(crd, takenNames(crd, others));
   const accepted: CrdCondition =
     conflict === undefined
@@ -51,16 +62,41 @@ export function crdConditions(crd: Crd, others: readonly OtherCrd[], nowMs: numb
   const before = (crd.status?.conditions ?? []).filter(
     ({ type }) => type !== 'NonStructuralSchema',
   );
-  const established = establishedFor(before, conflict === undefined);
-  const conditions = setCondition(setCondition(before, accepted, now), established, now);
+  const hindrance =
+    conflict !== undefined ? 'names' : hasBadBundle(crd, options) ? 'bundle' : undefined;
+  const approval = approvalCondition(crd, options.dialect);
+  const told = [
+    ...(approval === undefined ? [] : [approval]),
+    accepted,
+    establishedFor(before, hindrance),
+  ];
+  let conditions: readonly CrdCondition[] = before;
+  for (const one of told) conditions = setCondition(conditions, one, now);
   return { acceptedNames: names, conditions: [...conditions] };
 }
 
+/** Whether the definition names authorities for its conversion webhook that cannot be read. */
+function hasBadBundle({ spec }: Crd, { checkBundle }: ReconcileOptions): boolean {
+  const bundle = spec.conversion?.webhook?.clientConfig?.['caBundle'];
+  return typeof bundle === 'string' && (checkBundle?.(bundle) ?? []).length > 0;
+}
+
 /** Once established, always established: its objects are there. */
-function establishedFor(before: readonly CrdCondition[], accepted: boolean): CrdCondition {
+function establishedFor(
+  before: readonly CrdCondition[],
+  hindrance: 'names' | 'bundle' | undefined,
+): CrdCondition {
   const old = before.find((condition) => condition.type === 'Established');
   if (old?.status === 'True') return old;
-  if (accepted) {
+  if (hindrance === 'bundle') {
+    return {
+      type: 'Established',
+      status: 'False',
+      reason: 'InvalidCABundle',
+      message: 'The conversion webhook CABundle is invalid',
+    };
+  }
+  if (hindrance === undefined) {
     return {
       type: 'Established',
       status: 'True',

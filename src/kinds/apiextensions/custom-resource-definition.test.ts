@@ -251,7 +251,7 @@ describe('its schema', () => {
 
 describe('its status', () => {
   const establish = (crd: Crd, others: Crd[] = []): Crd => {
-    const status = reconcileCrd(crd, others, 0);
+    const status = reconcileCrd(crd, others, { dialect: dialectOf('svc'), nowMs: 0 });
     return status === undefined ? crd : { ...crd, status };
   };
 
@@ -272,7 +272,7 @@ describe('its status', () => {
       },
     ]);
     expect(crd.status?.acceptedNames).toEqual(crd.spec.names);
-    expect(reconcileCrd(crd, [crd], 5_000)).toBeUndefined();
+    expect(reconcileCrd(crd, [crd], { dialect: dialectOf('svc'), nowMs: 5_000 })).toBeUndefined();
   });
 
   test('tells which name another definition of the group has', () => {
