@@ -51,12 +51,14 @@ export interface TokenIssuer {
     readonly bound: BoundObject | undefined;
     /** Empty: the server's own. */
     readonly audiences: readonly string[];
+    /** The server may give less. */
     readonly expirationSeconds: number;
   }): Promise<{
     readonly token: string;
     /** Names the token without giving it away. */
     readonly credentialId: string;
     readonly audiences: readonly string[];
+    readonly expirationSeconds: number;
     /** Wall time, milliseconds since the epoch. */
     readonly expiresMs: number;
   }>;

@@ -63,6 +63,8 @@ export interface TokenClaims {
   readonly pod: ObjectName | undefined;
   readonly secret: ObjectName | undefined;
   readonly node: ObjectName | undefined;
+  /** From when on it should have been replaced, where it is good for longer than was asked. */
+  readonly warnAfter?: number | undefined;
 }
 
 /** Makes a token. `privateClaim` is the member its own claims stand under (the label domain). */
@@ -71,14 +73,22 @@ export function signToken(
   options: { claims: TokenClaims; privateClaim: string },
 ): string {
   const { claims, privateClaim } = options;
-  const { namespace, serviceAccount, pod, secret, node } = claims;
+  const { namespace, serviceAccount, pod, secret, node, warnAfter } = claims;
+  const own = {
+    namespace,
+    serviceaccount: serviceAccount,
+    pod,
+    secret,
+    node,
+    warnafter: warnAfter,
+  };
   return signClaims(key, {
     aud: claims.audiences,
     exp: claims.expires,
     iat: claims.notBefore,
     iss: claims.issuer,
     jti: claims.tokenId,
-    [privateClaim]: { namespace, serviceaccount: serviceAccount, pod, secret, node },
+    [privateClaim]: own,
     nbf: claims.notBefore,
     sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
   });
@@ -183,6 +193,7 @@ function checkedClaims(
   const serviceAccount = nameAt(own, 'serviceaccount');
   const namespace = own?.['namespace'];
   const expires = payload['exp'];
+  const warnAfter = own?.['warnafter'];
   const notBefore = payload['nbf'] ?? 0;
   if (serviceAccount === undefined || typeof namespace !== 'string') {
     throw new TokenError('the token names no service account');
@@ -208,6 +219,7 @@ function checkedClaims(
     pod: nameAt(own, 'pod'),
     secret: nameAt(own, 'secret'),
     node: nameAt(own, 'node'),
+    warnAfter: typeof warnAfter === 'number' && warnAfter !== 0 ? warnAfter : undefined,
   };
 }
 

@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts';
 import type { Counter } from '../base/metrics.ts';
 import type { UserInfo } from '../meta/types.ts';
+import { noteForAudit } from './audit-notes.ts';
 import { bearerToken } from './bearer.ts';
-import type { Authenticator } from './contract.ts';
+import type { Authenticator, Credentials } from './contract.ts';
 import {
   type ObjectName,
   type TokenClaims,
@@ -35,6 +36,12 @@ export function createServiceAccountAuthenticator(options: {
   readonly clock: Clock;
   /** Counts tokens that were good. */
   readonly used?: Counter;
+  /** For tokens that are good although they should have been replaced. */
+  readonly stale?: {
+    /** What tells of one in the audit log. */
+    readonly annotation: string;
+    readonly used: Counter;
+  };
 }): Authenticator {
   const { keys, issuers, audiences, labelDomain, clock } = options;
   const verified = new TokenMemo();
@@ -57,12 +64,23 @@ export function createServiceAccountAuthenticator(options: {
     options.used?.add(1);
     return userOf(claims, labelDomain);
   };
+  const noteStale = (exchange: Credentials, claims: TokenClaims, warnAfter: number): void => {
+    const late = Math.floor(clock.now() / 1000) - warnAfter;
+    if (late <= 0 || options.stale === undefined) return;
+    const { namespace, serviceAccount } = claims;
+    const subject = `system:serviceaccount:${namespace}:${serviceAccount.name}`;
+    const value = `subject: ${subject}, seconds after warning threshold: ${late}`;
+    noteForAudit(exchange, { key: options.stale.annotation, value });
+    options.stale.used.add(1);
+  };
   return {
     name: 'service-account',
     authenticate(exchange) {
       const token = bearerToken(exchange);
       const claims = token === undefined ? undefined : verify(token, audiences);
-      return claims === undefined ? undefined : userFor(claims);
+      if (claims === undefined) return undefined;
+      if (claims.warnAfter !== undefined) noteStale(exchange, claims, claims.warnAfter);
+      return userFor(claims);
     },
     async reviewToken(token, targets) {
       const claims = verify(token, targets);

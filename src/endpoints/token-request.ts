@@ -45,6 +45,11 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
     audiences,
     expirationSeconds: seconds,
   });
+  if (issued.expirationSeconds < seconds) {
+    call.warnings.push(
+      `requested expiration of ${seconds} seconds shortened to ${issued.expirationSeconds} seconds`,
+    );
+  }
   const annotation = context.dialect.label('issued-credential-id', 'authentication');
   call.audit?.annotate(annotation, issued.credentialId);
   const value: JsonObject = {
@@ -56,7 +61,11 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
       namespace: target.namespace,
       creationTimestamp: formatTime(context.clock.now()),
     },
-    spec: { ...spec, audiences: [...issued.audiences], expirationSeconds: seconds },
+    spec: {
+      ...spec,
+      audiences: [...issued.audiences],
+      expirationSeconds: issued.expirationSeconds,
+    },
     status: { token: issued.token, expirationTimestamp: formatTime(issued.expiresMs) },
   };
   await sendValue(call, { status: 201, value });

@@ -151,6 +151,10 @@ export interface ServerConfig {
     readonly jwksUri?: string;
     /** `off` accepts tokens of accounts that are gone. */
     readonly lookup?: 'required' | 'off';
+    /** The longest that a token is good for; as long as is asked when absent. */
+    readonly maxSeconds?: number;
+    /** Whether the tokens that admission puts into pods are good for a year; `on` when absent. */
+    readonly extension?: 'on' | 'off';
   };
   /** What Services are given addresses and node ports from; the usual ranges when absent. */
   readonly serviceRanges?: ServiceRangeTexts;

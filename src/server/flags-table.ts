@@ -12,12 +12,15 @@ import { leaderElectionFlags } from './leader-election-flags.ts';
 import { oidcFlags } from './oidc-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
 import { servingFlags } from './serving-flags.ts';
+import { tokenFlags } from './token-flags.ts';
 import { trafficFlags } from './traffic-flags.ts';
 import { webhookTokenFlags } from './webhook-token-flags.ts';
 
 /**
  * Every flag of `wheelhouse serve`, with upstream's name and default where upstream has it. A flag
- * stands here only once the server acts on it: one accepted and ignored would mislead.
+ * stands here only once the server acts on it: one accepted and ignored would mislead. One whose
+ * effect has no counterpart in this process (`only`) can be given the value that says what is done
+ * anyway, so that upstream's manifests start; any other stops the start and says why.
  */
 export const serverFlags = {
   'bind-address': {
@@ -205,6 +208,7 @@ export const serverFlags = {
   ...leaderElectionFlags,
   ...encryptionFlags,
   ...identityFlags,
+  ...tokenFlags,
   ...admissionFlags,
   ...oidcFlags,
   ...webhookTokenFlags,

@@ -35,6 +35,11 @@ export interface FlagDefinition {
   readonly deprecated?: string;
   /** The flag names files, which must be there and hold this. */
   readonly file?: FileContent;
+  /**
+   * Why no value but the default can be had, where what upstream's flag is about has no counterpart
+   * here: any other stops the start with this.
+   */
+  readonly only?: string;
   /** Lines shown below the help, one for each thing that may be said. */
   readonly choices?: readonly string[];
 }
@@ -89,6 +94,7 @@ export function parseFlags<Table extends FlagTable>(
   for (const [name, definition] of Object.entries(table)) {
     const written = texts.get(name);
     values[name] = readValue({ name, definition, texts: written ?? defaultTexts(definition) });
+    if (written !== undefined) checkOnly({ name, definition, written, value: values[name] });
     if (written !== undefined && definition.deprecated !== undefined) {
       warnings.push(`Flag --${name} has been deprecated, ${definition.deprecated}`);
     }
@@ -99,6 +105,21 @@ export function parseFlags<Table extends FlagTable>(
 
 function defaultTexts(definition: FlagDefinition): string[] {
   return definition.default === '' && isPlural(definition) ? [] : [definition.default];
+}
+
+function checkOnly(options: {
+  name: string;
+  definition: FlagDefinition;
+  written: readonly string[];
+  value: unknown;
+}): void {
+  const { name, definition, written, value } = options;
+  if (definition.only === undefined) return;
+  const usual = readValue({ name, definition, texts: defaultTexts(definition) });
+  const [said, wanted] = [value, usual].map((one) =>
+    JSON.stringify(one instanceof Map ? [...one] : one),
+  );
+  if (said !== wanted) throw new FlagError(`--${name}=${written.join(',')}: ${definition.only}`);
 }
 
 function isPlural(definition: FlagDefinition): boolean {

@@ -14,7 +14,11 @@ function configOf(...args: string[]) {
 
 describe('flags of identity', () => {
   test('AUTHN-6: those of service accounts', () => {
-    expect(configOf().serviceAccounts).toEqual({ keyFiles: [], lookup: 'required' });
+    expect(configOf().serviceAccounts).toEqual({
+      extension: 'on',
+      keyFiles: [],
+      lookup: 'required',
+    });
     const key = import.meta.filename;
     const config = configOf(
       '--service-account-issuer=https://a',
@@ -26,6 +30,7 @@ describe('flags of identity', () => {
       `--service-account-signing-key-file=${key}`,
     );
     expect(config.serviceAccounts).toEqual({
+      extension: 'on',
       jwksUri: 'https://keys/jwks',
       issuer: 'https://a',
       acceptedIssuers: ['https://a', 'https://b'],

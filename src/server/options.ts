@@ -21,6 +21,7 @@ import { leaderElectionOptions } from './leader-election-flags.ts';
 import { oidcOptions } from './oidc-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
 import { servingFiles, servingFlags, servingOptions } from './serving-flags.ts';
+import { tokenOptions } from './token-flags.ts';
 import { trafficOptions } from './traffic-flags.ts';
 import { apiRelease } from './version.ts';
 import { webhookTokenOptions } from './webhook-token-flags.ts';
@@ -60,10 +61,12 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const apis = readRuntimeConfig(values['runtime-config']);
   const structured = features.gates.enabled('StructuredAuthenticationConfiguration');
   const oidc = oidcOptions(values, { given, structured });
+  const tokens = tokenOptions(values);
   const flagged = configOf(values, { given, gates: features.gates });
   const options: ServerOptions = {
     config: Object.freeze({
       ...flagged,
+      serviceAccounts: { ...flagged.serviceAccounts, ...tokens.accounts },
       admission: admissionOptions(values, given),
       ...encryptionOptions(values),
       ...aggregationOptions(values),
@@ -81,7 +84,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
     adminKubeconfig: values['admin-kubeconfig'] || join(values['data-dir'], 'admin.kubeconfig'),
     verbosity: values.v,
     files: [...filesOf(values), ...servingFiles(flagged.listen.secure ?? { http2: 'on' })],
-    warnings: [...parsed.warnings, ...features.warnings, ...apis.warnings],
+    warnings: [...parsed.warnings, ...features.warnings, ...apis.warnings, ...tokens.warnings],
   };
   return { kind: 'options', options: Object.freeze(options) };
 }

@@ -21,6 +21,11 @@ import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { writeFileAtomically } from './certificates-files.ts';
 import type { ServerConfig } from './config.ts';
 
+/** What admission asks for on behalf of pods, so that it is told from what somebody chose. */
+const projectedSeconds = 60 * 60 + 7;
+/** How long such a token is good nevertheless, for programs that read theirs once: a year. */
+const extendedSeconds = 365 * 24 * 60 * 60;
+
 /** Issues and accepts service account tokens, with one set of keys (AUTHN-6). */
 export interface ServiceAccountTokens {
   readonly issuer: TokenIssuer;
@@ -49,36 +54,7 @@ export function createServiceAccountTokens(options: {
   const legacyForm = { issuer: `${dialect.productName}/serviceaccount`, labelDomain };
   return {
     keys,
-    issuer: {
-      issueLegacy: (request) => signLegacyToken(signing, request, legacyForm),
-      async issue(request) {
-        const nowSeconds = Math.floor(clock.now() / 1000);
-        const expires = nowSeconds + request.expirationSeconds;
-        const { bound } = request;
-        const boundTo = (resource: string) =>
-          bound?.resource === resource ? { name: bound.name, uid: bound.uid } : undefined;
-        const named = request.audiences.length > 0 ? request.audiences : audiences;
-        const claims = {
-          audiences: named,
-          issuer,
-          notBefore: nowSeconds,
-          expires,
-          tokenId: newTokenId(),
-          namespace: request.namespace,
-          serviceAccount: request.serviceAccount,
-          pod: boundTo('pods'),
-          secret: boundTo('secrets'),
-          node: boundTo('nodes') ?? bound?.node,
-        };
-        const token = signToken(signing, { claims, privateClaim: labelDomain });
-        return {
-          token,
-          credentialId: `JTI=${claims.tokenId}`,
-          audiences: named,
-          expiresMs: expires * 1000,
-        };
-      },
-    },
+    issuer: tokenIssuer({ config, signing, issuer, audiences, legacyForm, labelDomain }),
     authenticator: inTurn([
       createServiceAccountAuthenticator({
         ...judging,
@@ -86,6 +62,10 @@ export function createServiceAccountTokens(options: {
         labelDomain,
         clock,
         used: uses.valid,
+        stale: {
+          annotation: `${dialect.group('authentication')}/stale-token`,
+          used: uses.stale,
+        },
       }),
       createLegacyTokenAuthenticator({
         ...judging,
@@ -97,12 +77,65 @@ export function createServiceAccountTokens(options: {
   };
 }
 
+/** Signs with one key what accounts and Secrets ask for. */
+function tokenIssuer(options: {
+  readonly config: ServerConfig;
+  readonly signing: SigningKey;
+  readonly issuer: string;
+  readonly audiences: readonly string[];
+  readonly legacyForm: Parameters<typeof signLegacyToken>[2];
+  readonly labelDomain: string;
+}): TokenIssuer {
+  const { config, signing, issuer, audiences, legacyForm, labelDomain } = options;
+  const { clock } = config;
+  const { maxSeconds = Number.POSITIVE_INFINITY, extension = 'on' } = config.serviceAccounts ?? {};
+  return {
+    issueLegacy: (request) => signLegacyToken(signing, request, legacyForm),
+    async issue(request) {
+      const nowSeconds = Math.floor(clock.now() / 1000);
+      const { bound } = request;
+      const boundTo = (resource: string) =>
+        bound?.resource === resource ? { name: bound.name, uid: bound.uid } : undefined;
+      const named = request.audiences.length > 0 ? request.audiences : audiences;
+      const seconds = Math.min(request.expirationSeconds, maxSeconds);
+      const isExtended =
+        bound?.resource === 'pods' &&
+        seconds === projectedSeconds &&
+        extension === 'on' &&
+        named.every((one) => audiences.includes(one));
+      const due = nowSeconds + seconds;
+      const claims = {
+        audiences: named,
+        issuer,
+        notBefore: nowSeconds,
+        expires: isExtended ? nowSeconds + extendedSeconds : due,
+        warnAfter: isExtended ? due : undefined,
+        tokenId: newTokenId(),
+        namespace: request.namespace,
+        serviceAccount: request.serviceAccount,
+        pod: boundTo('pods'),
+        secret: boundTo('secrets'),
+        node: boundTo('nodes') ?? bound?.node,
+      };
+      const token = signToken(signing, { claims, privateClaim: labelDomain });
+      return {
+        token,
+        credentialId: `JTI=${claims.tokenId}`,
+        audiences: named,
+        expirationSeconds: seconds,
+        expiresMs: due * 1000,
+      };
+    },
+  };
+}
+
 /** How often tokens of accounts were used, under upstream's names (OPS-1). */
 function countedUses(registry: MetricRegistry) {
   const counter = (name: string, help: string) =>
     registry.counter({ name: `serviceaccount_${name}`, help, stability: 'ALPHA', labels: [] }).of();
   return {
     valid: counter('valid_tokens_total', 'Uses of tokens that were issued for a time.'),
+    stale: counter('stale_tokens_total', 'Uses of tokens that should have been replaced.'),
     legacy: counter('legacy_tokens_total', 'Uses of tokens that stand in Secrets.'),
   };
 }
