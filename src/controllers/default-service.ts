@@ -18,7 +18,9 @@ export interface ServerPlace {
   /** The Service's address: the first of the range. */
   readonly clusterIp: string;
   readonly port: number;
-  /** An address others reach the server at; absent when there is none but loopback. */
+  /** On all nodes; the Service is for programs inside alone when absent. */
+  readonly nodePort?: number;
+  /** An address others reach the server at; absent when there is none, or nobody is to be told. */
   readonly ip?: string;
   /** Other servers of the same objects, which are reached at the same port. */
   readonly peers?: ServerPeers;
@@ -107,9 +109,15 @@ function keptObjects(
   const { defs, dialect, place } = options;
   const name = dialect.productName;
   const port = { name: 'https', port: place.port, protocol: 'TCP' };
+  const { nodePort } = place;
+  const onNodes = nodePort === undefined ? {} : { nodePort };
   const service = {
     def: defs.services,
-    kept: ['spec.ports', 'spec.type'],
+    kept: [
+      'spec.ports',
+      'spec.type',
+      ...(nodePort === undefined ? [] : ['spec.externalTrafficPolicy']),
+    ],
     object: {
       apiVersion: 'v1',
       kind: 'Service',
@@ -117,9 +125,11 @@ function keptObjects(
       spec: {
         clusterIP: place.clusterIp,
         internalTrafficPolicy: 'Cluster',
-        ports: [{ ...port, port: servicePort, targetPort: place.port }],
+        ports: [{ ...port, ...onNodes, port: servicePort, targetPort: place.port }],
         sessionAffinity: 'None',
-        type: 'ClusterIP',
+        ...(nodePort === undefined
+          ? { type: 'ClusterIP' }
+          : { type: 'NodePort', externalTrafficPolicy: 'Cluster' }),
       },
     },
   };

@@ -41,6 +41,8 @@ export interface EndpointContext {
   readonly encodings: Encodings;
   /** Other servers that answer for group versions (ADM-4). */
   readonly aggregation: AggregationSlot;
+  /** Types of addresses by which nodes could be reached; any when absent. */
+  readonly kubeletAddressTypes?: readonly string[] | undefined;
   /** `host:port` that discovery tells clients. */
   readonly address: () => string;
   /** What `/version` answers. */

@@ -93,10 +93,15 @@ export async function unreachable({ context }: ApiCall, name: string): Promise<S
     nodes && (await context.registry.caches.of(nodes).get(objectKey('', name), undefined));
   if (entry === undefined) return notFound({ group: '', resource: 'nodes' }, name);
   const { status } = decodeEntry(entry);
-  if (isObject(status) && objectsAt(status, 'addresses').length > 0) {
-    return noNode();
-  }
-  const message = 'no preferred addresses found; known addresses: []';
+  const addresses = isObject(status) ? objectsAt(status, 'addresses') : [];
+  const known = addresses.map((one) => ({
+    type: textAt(one, 'type'),
+    text: textAt(one, 'address'),
+  }));
+  const { kubeletAddressTypes } = context;
+  if (known.some(({ type }) => kubeletAddressTypes?.includes(type) ?? true)) return noNode();
+  const listed = known.map(({ type, text }) => `{${type} ${text}}`).join(' ');
+  const message = `no preferred addresses found; known addresses: [${listed}]`;
   return new StatusError({ code: 500, reason: '', message });
 }
 

@@ -206,6 +206,7 @@ function createEndpoints(options: {
     metrics: countingWatches(metrics.requests(catalogue.snapshot), options.watches),
     encodings: createEncodings({ dialect, cbor: config.cborServed === true ? 'served' : 'off' }),
     address: address.text,
+    kubeletAddressTypes: config.kubeletAddressTypes,
     aggregation: options.aggregation.slot,
     version: versionDocument(config.emulatedMinor),
     reviews: authorization,

@@ -178,6 +178,16 @@ export interface ServerConfig {
       readonly validating?: WebhookCredentials;
     };
   };
+  /** `host` or `host:port` that clients are told; the advertised address when absent. */
+  readonly externalHost?: string;
+  /** The Service by which programs inside find the server. */
+  readonly ownService?: {
+    readonly endpoints: 'kept' | 'left alone';
+    /** Makes it one of type NodePort. */
+    readonly nodePort?: number;
+  };
+  /** Types of addresses by which nodes could be reached; any when absent. */
+  readonly kubeletAddressTypes?: readonly string[];
   /** Items of `--controllers`; `['*']` when absent. */
   readonly controllers?: readonly string[];
   /** How long whoever waited for the server has it to himself, before controllers write. */

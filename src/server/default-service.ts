@@ -26,7 +26,8 @@ export function startOwnService(options: {
     return found;
   };
   const [{ family, addressOf }] = ranges.addresses;
-  const ip = reachableAddress(config, family);
+  const { endpoints, nodePort } = config.ownService ?? { endpoints: 'kept' };
+  const ip = endpoints === 'kept' ? reachableAddress(config, family) : undefined;
   return startDefaultService({
     defs: {
       services: def('', 'services'),
@@ -37,6 +38,7 @@ export function startOwnService(options: {
     place: {
       clusterIp: addressOf(0),
       port,
+      ...(nodePort === undefined ? {} : { nodePort }),
       ...(ip === undefined ? {} : { ip }),
       ...(peers === undefined ? {} : { peers }),
     },

@@ -33,6 +33,7 @@ export function checkFiles(files: readonly NamedFile[]): void {
   }
   checkPair(files, { certificate: 'tls-cert-file', key: 'tls-private-key-file' });
   checkPair(files, { certificate: 'proxy-client-cert-file', key: 'proxy-client-key-file' });
+  checkPair(files, { certificate: 'kubelet-client-certificate', key: 'kubelet-client-key' });
   checkPair(files, { certificate: 'etcd-certfile', key: 'etcd-keyfile' });
 }
 

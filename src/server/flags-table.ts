@@ -2,6 +2,7 @@ import { admissionFlags } from './admission-flags.ts';
 import { aggregationFlags } from './aggregation-flags.ts';
 import { auditFlags } from './audit-flags.ts';
 import { authorizationFlags } from './authorization-flags.ts';
+import { clusterFlags } from './cluster-flags.ts';
 import { emulationChoices } from './emulation.ts';
 import { encryptionFlags } from './encryption-flags.ts';
 import { etcdFlags } from './etcd-flags.ts';
@@ -235,6 +236,7 @@ export const serverFlags = {
   ...authorizationFlags,
   ...aggregationFlags,
   ...auditFlags,
+  ...clusterFlags,
   'allow-privileged': {
     group: 'Misc',
     type: 'bool',

@@ -6,6 +6,7 @@ import { admissionOptions } from './admission-flags.ts';
 import { aggregationOptions } from './aggregation-flags.ts';
 import { auditOptions } from './audit-flags.ts';
 import { authorizationOptions } from './authorization-flags.ts';
+import { clusterOptions } from './cluster-flags.ts';
 import type { ServerConfig } from './config.ts';
 import { consoleDirectory } from './console.ts';
 import { storeDirectory } from './data-directory.ts';
@@ -115,6 +116,7 @@ function configOf(
   const advertised = values['advertise-address'];
   const authorization = authorizationOptions(values, { given, gates });
   const identity = identityOptions(values);
+  const serviceRanges = serviceRangesOf(values);
   return {
     ...identity,
     dialect: oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames }),
@@ -124,7 +126,8 @@ function configOf(
     compactionIntervalMs: values['etcd-compaction-interval'],
     eventTtlMs: values['event-ttl'],
     privilegedContainers: values['allow-privileged'] ? 'allowed' : 'refused',
-    serviceRanges: serviceRangesOf(values),
+    serviceRanges,
+    ...clusterOptions(values, serviceRanges),
     authentication: {
       // Everybody may do everything only once they have said who they are, as upstream.
       anonymous:

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { defaultServiceRanges, readServiceRanges } from '../kinds/core/service/ranges.ts';
 import { parseIpAddress, specialRanges } from '../meta/ip-address.ts';
@@ -19,12 +20,20 @@ export function createToldAddress(config: ServerConfig): ToldAddress {
   const said = config.advertiseAddress ?? (isAny ? reachableAddress(config, family) : host) ?? host;
   const shown = said.includes(':') ? `[${said}]` : said;
   let listened = port;
+  const { externalHost } = config;
+  const told = externalHost === undefined ? shown : hostOf(externalHost);
   return {
-    text: () => `${shown}:${listened}`,
+    text: () => (told === undefined ? String(externalHost) : `${told}:${listened}`),
     listensOn(actual) {
       listened = actual;
     },
   };
+}
+
+/** As it stands before a port; undefined where it has one. */
+function hostOf(text: string): string | undefined {
+  if (isIP(text) === 6) return `[${text}]`;
+  return /:\d*$/.test(text) ? undefined : text;
 }
 
 /** Where others reach this server, if it is to be in its own Service's endpoints. */
