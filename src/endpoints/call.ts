@@ -81,6 +81,8 @@ export interface EndpointLimits {
   readonly requestTimeoutMs: number;
   /** A watch without timeoutSeconds ends after this, or up to twice as long. */
   readonly minRequestTimeoutMs: number;
+  /** Deletions of one request that run at a time; 16 when absent. */
+  readonly collectionWorkersMax?: number;
 }
 
 /** One admitted request to a resource: everything an endpoint needs, each part proven by a gate. */

@@ -10,7 +10,7 @@ import { sendValue, successStatus } from './respond.ts';
 import { listShown } from './shown-list.ts';
 import { deleteOptionsShown, writeContext } from './write-context.ts';
 
-/** Deletions of one request that run at a time. */
+/** Deletions of one request that run at a time, unless told otherwise. */
 const parallelMax = 16;
 
 /** DELETE of a collection: every object that the list would show; one that vanishes is no error (DEL-3). */
@@ -42,7 +42,9 @@ export async function deleteCollectionEndpoint(
       await deleteOne(call, entry, removal);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(parallelMax, entries.length) }, worker));
+  const { collectionWorkersMax = parallelMax } = context.limits;
+  const workers = Math.min(collectionWorkersMax, entries.length);
+  await Promise.all(Array.from({ length: workers }, worker));
   const details = {
     ...(target.def.group === '' ? {} : { group: target.def.group }),
     kind: target.def.resource,

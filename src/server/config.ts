@@ -234,7 +234,11 @@ export interface ServerConfig {
     readonly readsInFlightMax: number;
     readonly writesInFlightMax: number;
     readonly streamsPerConnectionMax?: number;
+    /** Deletions of one request that run at a time. */
+    readonly collectionWorkersMax?: number;
   };
+  /** How long readiness waits for the caches that every request needs; for ever when absent. */
+  readonly storageWaitMs?: number;
   /**
    * Who runs when not all can (OPS-3); priority and fairness when absent. `ignored` objects are
    * neither made nor read: the defaults rule, as on a server of which nobody has changed them.

@@ -9,6 +9,7 @@ import { etcdFlags } from './etcd-flags.ts';
 import { describeGates } from './feature-gates.ts';
 import type { FlagTable } from './flags.ts';
 import { identityFlags } from './identity-flags.ts';
+import { inheritedFlags } from './inherited-flags.ts';
 import { leaderElectionFlags } from './leader-election-flags.ts';
 import { oidcFlags } from './oidc-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
@@ -250,8 +251,9 @@ export const serverFlags = {
     stage: 'own',
     help: 'Where to write a kubeconfig with a credential of group system:masters. Within --data-dir when empty.',
   },
+  ...inheritedFlags,
   v: {
-    group: 'Misc',
+    group: 'Logs',
     type: 'int',
     default: '0',
     shorthand: 'v',

@@ -18,6 +18,7 @@ import type { NamedFile } from './flag-files.ts';
 import { type FlagDefinition, FlagError, type FlagValues, parseFlags } from './flags.ts';
 import { serverFlags } from './flags-table.ts';
 import { identityOptions } from './identity-flags.ts';
+import { inheritedOptions } from './inherited-flags.ts';
 import { leaderElectionOptions } from './leader-election-flags.ts';
 import { oidcOptions } from './oidc-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
@@ -116,6 +117,7 @@ function configOf(
   const advertised = values['advertise-address'];
   const authorization = authorizationOptions(values, { given, gates });
   const identity = identityOptions(values);
+  const { collectionWorkersMax, storageWaitMs } = inheritedOptions(values, given);
   const serviceRanges = serviceRangesOf(values);
   return {
     ...identity,
@@ -138,7 +140,8 @@ function configOf(
       ...webhookTokenOptions(values),
     },
     ...authorization,
-    limits: limitsOf(values),
+    limits: { ...limitsOf(values), collectionWorkersMax },
+    ...(storageWaitMs === undefined ? {} : { storageWaitMs }),
     ...(values['enable-priority-and-fairness']
       ? {}
       : { flowControl: { type: 'max-in-flight' } as const }),

@@ -101,7 +101,8 @@ async function start(
   const gates = { ...judges, audit };
   metrics.countInFlight(gates.flowControl);
   const checks = storage.shared?.checks;
-  const hooks = runStartHooks({ api, dialect, clock: config.clock, health, checks });
+  const { clock, storageWaitMs } = config;
+  const hooks = runStartHooks({ api, dialect, clock, health, checks, storageWaitMs });
   await hooks.headStart;
   const answer = (exchange: Exchange) => void serve(exchange, gates, api.endpoints);
   const server = await listen(config, tls, { answer, registry }).catch((error: unknown) => {

@@ -28,6 +28,8 @@ export function runStartHooks(options: {
   readonly health: Health;
   /** How a store that is elsewhere is asked; the store itself when absent. */
   readonly checks: StoreChecks | undefined;
+  /** How long the caches that every request needs are waited for; for ever when absent. */
+  readonly storageWaitMs?: number | undefined;
 }): StartHooks {
   const { api, dialect, clock, health, checks } = options;
   const { registry } = api;
@@ -42,8 +44,13 @@ export function runStartHooks(options: {
   const namespaces = once(() =>
     createSystemNamespaces({ registry, snapshot: snapshot(), dialect }),
   );
+  const { storageWaitMs } = options;
+  const informersReady = () =>
+    storageWaitMs === undefined
+      ? api.informersReady()
+      : waitAtMost({ task: api.informersReady(), clock, timeMs: storageWaitMs });
   const hooks: readonly [string, () => Promise<unknown>][] = [
-    ['generic-apiserver-start-informers', () => api.informersReady()],
+    ['generic-apiserver-start-informers', informersReady],
     ['start-apiextensions-informers', () => api.customKindsReady()],
     ['start-apiextensions-controllers', () => api.customKindsReady()],
     ['crd-informer-synced', () => api.customKindsReady()],
@@ -77,6 +84,18 @@ export function runStartHooks(options: {
       shuttingDown = true;
     },
   };
+}
+
+/** Resolves with the task, or when its time is up; rejects as the task does before that. */
+function waitAtMost(options: {
+  readonly task: Promise<void>;
+  readonly clock: Clock;
+  readonly timeMs: number;
+}): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = options.clock.after(options.timeMs, resolve);
+    options.task.then(resolve, reject).finally(() => timer.stop());
+  });
 }
 
 /** Resolves when `done` has ended, well or not, or after the head start. */
