@@ -231,6 +231,23 @@ describe('API-4: methods and verbs', () => {
     });
   });
 
+  test.each(['export=true', 'export', 'export=1&resourceVersion=0'])(
+    'API-4: GET of an object ?%s is 400',
+    async (query) => {
+      const message = 'the export parameter, deprecated since v1.14, is no longer supported';
+      const apps = `/apis/apps/v1/namespaces/${namespace}/deployments`;
+      for (const path of [`${maps}/one`, `${maps}/absent`, `${apps}/absent/scale`]) {
+        const { status, body } = await server.get(`${path}?${query}`);
+        expect([status, body.reason, body.message]).toEqual([400, 'BadRequest', message]);
+      }
+      expect((await server.get(`${maps}?${query}`)).body.kind).toBe('ConfigMapList');
+    },
+  );
+
+  test.each(['export=false', 'export=0'])('API-4: GET ?%s exports nothing', async (query) => {
+    expect((await server.get(`${maps}/one?${query}`)).body.kind).toBe('ConfigMap');
+  });
+
   test('API-4: writes across all namespaces are 405', async () => {
     expect((await server.post('/api/v1/configmaps', configMap('x'))).status).toBe(405);
     expect((await server.remove('/api/v1/configmaps')).status).toBe(405);

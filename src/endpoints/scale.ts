@@ -20,7 +20,7 @@ import { objectKey } from '../registry/object-codec.ts';
 import { checkPathAgreement, preconditionFailed } from '../registry/object-meta.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import { updateObject } from '../registry/update.ts';
-import { parseUpdateOptions, type WriteOptions } from '../request/options.ts';
+import { parseGetOptions, parseUpdateOptions, type WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { decodeBody, decodeObject } from './decode-object.ts';
 import { type AnyPatch, applierFor, readPatch } from './patch.ts';
@@ -92,6 +92,7 @@ function printedAsCustom(version: VersionDef): VersionDef {
 
 async function getScale(call: ApiCall, paths: CrdScale): Promise<void> {
   const { context, target } = call;
+  parseGetOptions(call.info.query, context.dialect);
   const key = objectKey(target.namespace, target.name);
   const entry = await context.registry.caches.of(target.def).get(key, undefined);
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);

@@ -8,7 +8,7 @@ import {
   required,
 } from '../meta/field-error.ts';
 import { validateFieldManager } from '../meta/field-manager-name.ts';
-import { invalidObject } from '../meta/status.ts';
+import { badRequest, invalidObject } from '../meta/status.ts';
 import {
   type GivenDeleteOptions,
   ignoreStoreReadError,
@@ -71,6 +71,10 @@ export interface DeleteOptions {
 }
 
 export function parseGetOptions(query: URLSearchParams, _dialect: Dialect): GetOptions {
+  if (query.size > 0 && isTrue(query.get('export'))) {
+    const end = 'deprecated since v1.14, is no longer supported';
+    throw badRequest(`the export parameter, ${end}`);
+  }
   return { resourceVersion: optionalText(query, 'resourceVersion') };
 }
 
