@@ -333,6 +333,40 @@ describe('API-7: path and body agree', () => {
     }
   });
 
+  test('API-7: the core group before a version may be an empty name', async () => {
+    const slashed = (name: string, more = {}) => ({
+      ...configMap(name, more),
+      apiVersion: '/v1',
+    });
+    const path = `${maps}/slashed`;
+    const answers = [
+      await server.post(maps, slashed('slashed')),
+      await server.put(path, slashed('slashed', { data: { a: '1' } })),
+      await server.patch(path, { apiVersion: '/v1', data: { a: '2' } }, 'merge'),
+      await server.patch(path, { apiVersion: '/v1', data: { a: '3' } }, 'strategic'),
+      await server.patch(`${path}?fieldManager=m&force=true`, slashed('slashed'), 'apply'),
+    ];
+    for (const answer of answers) {
+      expect([answer.status < 300, answer.body.apiVersion], answer.text).toEqual([true, 'v1']);
+    }
+    const stored = await server.get(path);
+    expect(stored.body.apiVersion).toBe('v1');
+    const versions = stored.body.metadata.managedFields.map(
+      (entry: { apiVersion: string }) => entry.apiVersion,
+    );
+    expect(new Set(versions)).toEqual(new Set(['v1']));
+    const wrong = await server.post(`/apis/apps/v1/namespaces/${namespace}/deployments`, {
+      apiVersion: '/v1',
+      kind: 'Deployment',
+      metadata: { name: 'slashed' },
+    });
+    expect([wrong.status, wrong.body.message]).toEqual([
+      400,
+      'Deployment in version "v1" cannot be handled as a Deployment: no kind "Deployment" is ' +
+        'registered for version "v1" in scheme "pkg/api/legacyscheme/scheme.go:30"',
+    ]);
+  });
+
   test('API-7: without apiVersion and kind the endpoint’s are meant', async () => {
     const answer = await server.post(maps, { metadata: { name: 'bare' } });
     expect(answer.status).toBe(201);

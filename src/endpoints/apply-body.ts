@@ -5,6 +5,7 @@ import { type DecodedJson, decodeJson, JsonError } from '../codec/json.ts';
 import { decodeYaml, YamlError } from '../codec/yaml.ts';
 import { goValue } from '../meta/go-values.ts';
 import { badRequest } from '../meta/status.ts';
+import { shownApiVersion } from '../meta/types.ts';
 import type { FieldValidation } from '../request/options.ts';
 import { bodyLimits } from './body.ts';
 import type { ApiCall } from './call.ts';
@@ -36,13 +37,20 @@ function bodyOf({ value, repeated }: DecodedJson): ApplyBody {
         `${goValue(value)} into Go value of type map[string]interface {}`,
     );
   }
-  return { value: value ?? {}, repeated: repeated ?? [] };
+  return { value: sameVersion(value ?? {}), repeated: repeated ?? [] };
+}
+
+/** With a version of the core group, however that is written, as everything else writes it. */
+function sameVersion(body: JsonObject): JsonObject {
+  const { apiVersion } = body;
+  if (typeof apiVersion === 'string') body['apiVersion'] = shownApiVersion(apiVersion);
+  return body;
 }
 
 /** The same of a body in CBOR (CODEC-4), whose faults upstream tells in the same frame. */
 export function applyBodyOfCbor(bytes: Buffer): ApplyBody {
   try {
-    return { value: decodeCborMap(bytes), repeated: [] };
+    return { value: sameVersion(decodeCborMap(bytes)), repeated: [] };
   } catch (error) {
     if (!(error instanceof CborError)) throw error;
     throw badRequest(`error decoding YAML: ${error.message}`);

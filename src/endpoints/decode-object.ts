@@ -8,7 +8,7 @@ import { schemaOf } from '../kinds/schema-of.ts';
 import { invalid } from '../meta/field-error.ts';
 import { goValue } from '../meta/go-values.ts';
 import { badRequest, invalidObject } from '../meta/status.ts';
-import { type ApiObject, apiVersionOf, parseApiVersion } from '../meta/types.ts';
+import { type ApiObject, apiVersionOf, parseApiVersion, shownApiVersion } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
 import { groupKindOf } from '../registry/registry.ts';
 import type { FieldValidation } from '../request/options.ts';
@@ -159,12 +159,13 @@ function statedType(value: JsonObject): { readonly apiVersion: string; readonly 
   for (const [field, type] of typeMembers(value)) {
     if (typeof type === 'string') stated[field] = type;
   }
+  stated.apiVersion = shownApiVersion(stated.apiVersion);
   return stated;
 }
 
 /** The same as a custom kind's own decoder reads it. */
 const exactType = (value: JsonObject) => ({
-  apiVersion: textOf(value.apiVersion),
+  apiVersion: shownApiVersion(textOf(value.apiVersion)),
   kind: textOf(value.kind),
 });
 

@@ -1,8 +1,8 @@
-import type { JsonObject } from '../base/json.ts';
+import { type JsonObject, textOf } from '../base/json.ts';
 import { encodeJson } from '../codec/json.ts';
 import { invalid } from '../meta/field-error.ts';
 import { invalidObject } from '../meta/status.ts';
-import { type ApiObject, parseApiVersion } from '../meta/types.ts';
+import { type ApiObject, parseApiVersion, shownApiVersion } from '../meta/types.ts';
 import { namelessBody } from '../registry/object-meta.ts';
 import type { FieldValidation } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
@@ -31,7 +31,7 @@ export function checkPatchedKind(
   if (call.target.def.custom === undefined) {
     const why = misfitKind(call, patched);
     if (why !== undefined) throw fail(why);
-    if ((patched['apiVersion'] ?? '') === '') {
+    if (shownApiVersion(textOf(patched['apiVersion'])) === '') {
       complainOfAll(call, patched, options);
       throw namelessBody(call.target.name);
     }

@@ -27,6 +27,11 @@ export function parseApiVersion(apiVersion: string): GroupVersion | undefined {
   return { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
 }
 
+/** Versions of the core group may be written with a slash (`/v1`): gives them as they are shown. */
+export function shownApiVersion(apiVersion: string): string {
+  return apiVersion.lastIndexOf('/') === 0 ? apiVersion.slice(1) : apiVersion;
+}
+
 export interface OwnerReference extends JsonObject {
   apiVersion: string;
   kind: string;
