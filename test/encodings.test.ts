@@ -89,10 +89,25 @@ function raw(
   });
 }
 
+/** Whether the first frame of a protobuf watch has come. */
+const isWholeFrame = (bytes: Buffer) =>
+  bytes.length >= 4 && bytes.length >= 4 + bytes.readUInt32BE();
+
 function openAs(typeName: string, body: Buffer) {
   const { apiVersion, kind, raw: message } = openEnvelope(body);
   const schema = schemaOf(typeName);
   return decodeTyped(schema)({ ...decodeMessage(schema, message), apiVersion, kind });
+}
+
+/** The object of a protobuf watch's first frame, an ADDED one. */
+function openAdded(typeName: string, frames: Buffer) {
+  const event = new WireReader(frames, 4, 4 + frames.readUInt32BE());
+  expect(event.key()).toEqual({ number: 1, wireType: 2 });
+  expect(event.bytes().toString()).toBe('ADDED');
+  event.key();
+  const extension = new WireReader(event.bytes());
+  extension.key();
+  return openAs(typeName, extension.bytes());
 }
 
 describe('protobuf', () => {
@@ -133,17 +148,9 @@ describe('protobuf', () => {
     const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
     await server.post(path, configMap('a'));
     const accept = `${protobuf};stream=watch`;
-    const isWhole = (bytes: Buffer) =>
-      bytes.length >= 4 && bytes.length >= 4 + bytes.readUInt32BE();
-    const answer = await raw({ path: `${path}?watch=1`, accept }, isWhole);
+    const answer = await raw({ path: `${path}?watch=1`, accept }, isWholeFrame);
     expect(answer).toMatchObject({ status: 200, type: accept });
-    const event = new WireReader(answer.bytes, 4, 4 + answer.bytes.readUInt32BE());
-    expect(event.key()).toEqual({ number: 1, wireType: 2 });
-    expect(event.bytes().toString()).toBe('ADDED');
-    event.key();
-    const extension = new WireReader(event.bytes());
-    extension.key();
-    expect(openAs('core.v1.ConfigMap', extension.bytes())).toEqual(
+    expect(openAdded('core.v1.ConfigMap', answer.bytes)).toEqual(
       (await server.get(`${path}/a`)).body,
     );
   });
@@ -185,15 +192,30 @@ describe('protobuf', () => {
     expect(list).toMatchObject({ status: 200, type: protobuf });
     const { items } = openAs('meta.v1.PartialObjectMetadataList', list.bytes);
     expect(items).toMatchObject([{ metadata: { uid: metadata.uid } }]);
-    const isWhole = (bytes: Buffer) =>
-      bytes.length >= 4 && bytes.length >= 4 + bytes.readUInt32BE();
     const watch = await raw(
       { path: `${path}?watch=1`, accept: as('PartialObjectMetadata') },
-      isWhole,
+      isWholeFrame,
     );
     expect(watch).toMatchObject({ status: 200, type: `${protobuf};stream=watch` });
     const table = await raw({ path, accept: as('Table') });
     expect(table.status).toBe(406);
+  });
+
+  test('CODEC-3, CODEC-6, WATCH-9: metadata of the earlier version is the same', async () => {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}/configmaps`;
+    const { metadata } = (await server.post(path, configMap('a'))).body;
+    const accept = `${protobuf};as=PartialObjectMetadata;v=v1beta1;g=meta.svc.io`;
+    const one = await raw({ path: `${path}/a`, accept });
+    expect(one).toMatchObject({ status: 200, type: protobuf });
+    const expected = {
+      apiVersion: 'meta.svc.io/v1beta1',
+      kind: 'PartialObjectMetadata',
+      metadata: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
+    };
+    expect(openAs('meta.v1.PartialObjectMetadata', one.bytes)).toMatchObject(expected);
+    const watch = await raw({ path: `${path}?watch=1`, accept }, isWholeFrame);
+    expect(watch).toMatchObject({ status: 200, type: `${protobuf};stream=watch` });
+    expect(openAdded('meta.v1.PartialObjectMetadata', watch.bytes)).toMatchObject(expected);
   });
 
   test('CODEC-3: a body that is no protobuf is 400', async () => {

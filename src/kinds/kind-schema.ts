@@ -18,6 +18,9 @@ const metaKinds = new Set([
   'ListOptions',
 ]);
 
+/** Kinds of the `meta` group whose `v1beta1` is their `v1` under another name. */
+const firstMetaKinds = new Set(['PartialObjectMetadata']);
+
 /** Kinds of the `meta` group in `v1` alone: what discovery answers with. */
 const discoveryKinds = new Set(['APIVersions', 'APIGroup', 'APIGroupList', 'APIResourceList']);
 
@@ -37,7 +40,8 @@ export function schemaOfKind(
   const directory = parsed === undefined ? undefined : directoriesOf(dialect).get(parsed.group);
   if (parsed === undefined || directory === undefined) return undefined;
   if (directory === 'apiextensions') return definitionSchema(parsed.version, type.kind);
-  const typeName = `${directory}.${parsed.version}.${type.kind}`;
+  const isFirst = directory === 'meta' && firstMetaKinds.has(type.kind);
+  const typeName = `${directory}.${isFirst ? 'v1' : parsed.version}.${type.kind}`;
   return hasStructFacts(typeName) ? schemaOf(typeName) : undefined;
 }
 
