@@ -235,6 +235,26 @@ describe('versions of an autoscaler', () => {
     expect(ownedBy(last, 'alice')).not.toHaveProperty('f:metadata');
   });
 
+  test('SSA-9: an apply of nothing new leaves what its version cannot tell', async () => {
+    const name = freshName();
+    const share = (averageUtilization: number) => ({
+      type: 'Resource',
+      resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization } },
+    });
+    const metrics = [share(50), share(60)];
+    await apply(server, pathOf('v2', name), autoscaler(name, 'v2', { metrics }));
+    const shared = await apply(server, pathOf('v1', name), autoscaler(name, 'v1'), {
+      manager: 'bob',
+    });
+    expect(shared.status).toBe(200);
+    expect([...managersOf(shared)].sort()).toEqual(['alice/Apply', 'bob/Apply']);
+    const again = await apply(server, pathOf('v1', name), autoscaler(name, 'v1'), {
+      manager: 'bob',
+    });
+    expect(again.body.metadata.resourceVersion).toBe(shared.body.metadata.resourceVersion);
+    expect((await server.get(pathOf('v2', name))).body.spec.metrics).toEqual(metrics);
+  });
+
   test('SSA-8: what the other version cannot hold is a 400', async () => {
     const name = freshName();
     await apply(server, pathOf('v1', name), autoscaler(name, 'v1'), { manager: 'bob' });

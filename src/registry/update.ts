@@ -241,7 +241,7 @@ async function attemptUpdate(
   if (mutation !== undefined) await mutation;
   dropDuplicateOwners(object, { warn: context.warn, after: 'admission' });
   const told = shown === undefined ? call : { ...call, object: shown(object), old: shown(live) };
-  const stored = isJudgedAsSent ? object : toStorage(def, version, object);
+  const stored = isJudgedAsSent ? object : inStorageVersion(request, { object, live, held });
   // Who only looks sees what will be stored.
   const judged = stored === object || shown !== undefined ? told : { ...call, object: stored };
   const strategyContext = strategyContextOf(target, context, nowMs);
@@ -262,6 +262,28 @@ async function attemptUpdate(
     });
   });
 }
+
+/**
+ * An object in the version stored. An apply that changes nothing leaves there what the request's
+ * version cannot tell (SSA-9); a PUT in that version leaves it out.
+ */
+function inStorageVersion(
+  { target, record }: UpdateRequest,
+  { object, live, held }: { object: ApiObject; live: ApiObject; held: ApiObject },
+): ApiObject {
+  const { def, version } = target;
+  const isApply = !record && live !== held;
+  if (!isApply || !isSameButOwners(object, live)) return toStorage(def, version, object);
+  const { managedFields } = object.metadata;
+  const same = cloneJson(held);
+  if (managedFields === undefined) delete same.metadata.managedFields;
+  else same.metadata.managedFields = managedFields;
+  return same;
+}
+
+const isSameButOwners = (object: ApiObject, other: ApiObject) =>
+  jsonEqualBut(object, other, 'metadata') &&
+  jsonEqualBut(object.metadata, other.metadata, 'managedFields');
 
 /** A PUT asks for an object by its uid; of a patch the revision is judged first, as upstream. */
 function checkConditions(
@@ -318,8 +340,7 @@ function applyStrategy(options: {
 /** Whether all is as it was but, at most, the times of managed fields (META-6). */
 function changesNothing(stored: ApiObject, old: ApiObject): boolean {
   return (
-    jsonEqualBut(stored, old, 'metadata') &&
-    jsonEqualBut(stored.metadata, old.metadata, 'managedFields') &&
+    isSameButOwners(stored, old) &&
     sameButTimes(stored.metadata.managedFields ?? [], old.metadata.managedFields ?? [])
   );
 }
