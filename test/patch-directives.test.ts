@@ -114,3 +114,30 @@ describe('the order of a list', () => {
     expect(done.body.secrets).toEqual([{ name: 'b' }]);
   });
 });
+
+describe('a patched document that is refused', () => {
+  const strict = '?fieldValidation=Strict';
+  const shownOf = (message: string): string =>
+    JSON.parse(/Invalid value: ("\{.*\}"): strict decoding/.exec(message)?.[1] ?? '""');
+
+  test('PATCH-2: what a merge patch put there is shown sorted', async () => {
+    const path = await freshAccount();
+    const secrets = [{ zoo: 1, name: 'a', extra: { b: 1, a: [{ d: 1, c: 2 }] } }];
+    const refused = await server.patch(`${path}${strict}`, { secrets }, 'merge');
+    expect(refused.status).toBe(422);
+    const sorted = '"secrets":[{"extra":{"a":[{"c":2,"d":1}],"b":1},"name":"a","zoo":1}]';
+    expect(shownOf(refused.body.message)).toContain(sorted);
+  });
+
+  test('PATCH-1: what an operation put there is shown as it was given', async () => {
+    const path = await freshAccount();
+    const secrets = [{ zoo: 1, name: 'a', extra: { b: 1, a: 2 } }];
+    const operation = { op: 'add', path: '/secrets', value: secrets };
+    const refused = await server.patch(`${path}${strict}`, [operation], 'json');
+    expect(refused.status).toBe(422);
+    expect(shownOf(refused.body.message)).toContain(`"secrets":${JSON.stringify(secrets)}`);
+    const inside = { op: 'add', path: '/secrets/0/more', value: { z: 1, y: 2 } };
+    const again = await server.patch(`${path}${strict}`, [operation, inside], 'json');
+    expect(shownOf(again.body.message)).toMatch(/"more":\{"z":1,"y":2\},"name":"a","zoo":1\}\]/);
+  });
+});

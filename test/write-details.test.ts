@@ -42,6 +42,19 @@ describe('embedded resources', () => {
     expect(two.body.inner.metadata.finalizers).toEqual(['a.io/b', 'c.io/d']);
   });
 
+  test('FV-1: metadata of the wrong type is shown as a map', async () => {
+    const properties = { inner: { ...embedded, ...anything } };
+    const thing = await defineThing(server, [{ properties }]);
+    const inner = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x', labels: { l: 1 } } };
+    const refused = await server.post(thing.path(namespace), thing.body(freshName(), { inner }));
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toBe(
+      'Thing in version "v1" cannot be handled as a Thing: inner.metadata: Invalid value: ' +
+        'map[string]interface {}{"labels":map[string]interface {}{"l":1}, "name":"x"}: ' +
+        'json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string',
+    );
+  });
+
   test('MF-5: what is no metadata is refused, however the kind declares it', async () => {
     const meta = { type: 'object', properties: { name: { type: 'string' } } };
     const properties = { inner: { ...embedded, properties: { metadata: meta } } };

@@ -1,10 +1,18 @@
-import { isObject, type JsonObject, type JsonValue, member, setMember } from '../base/json.ts';
+import {
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  member,
+  setMember,
+  textOf,
+} from '../base/json.ts';
 import { resolved, type Schema } from '../engines/schema/schema.ts';
 import type { PatchType } from './patch-types.ts';
 
 /**
  * A patched document in the order in which upstream would show it: what the patch went into is sorted
- * by name, and so are maps; the rest of a built-in kind is in the order of its declaration.
+ * by name, and so are maps and what a merge patch put there; what an operation put there is in its own
+ * order, and the rest of a built-in kind in the order of its declaration.
  */
 export function inPatchedOrder(
   document: JsonValue,
@@ -18,7 +26,9 @@ function ordered(
   schema: Schema | undefined,
   touched: JsonValue | undefined,
 ): JsonValue {
-  const at = schema === undefined ? undefined : resolved(schema);
+  if (touched === asGiven) return value;
+  const isPutThere = touched !== undefined && !isObject(touched);
+  const at = schema === undefined || isPutThere ? undefined : resolved(schema);
   const inside = (name: string) => (isObject(touched) ? member(touched, name) : undefined);
   if (Array.isArray(value)) {
     return value.map((item, index) => ordered(item, at?.items, inside(String(index))));
@@ -40,6 +50,9 @@ function namesOf(value: JsonObject, declared: Schema['properties']): readonly st
   return [...known, ...names.filter((name) => !declared.has(name)).sort()];
 }
 
+/** Stands for a value that an operation put there, and no other has gone into. */
+const asGiven = true;
+
 /** The objects and lists that operations go through, as a tree of their steps. */
 function touchedBy(operations: JsonValue): JsonObject {
   const root: JsonObject = {};
@@ -48,17 +61,30 @@ function touchedBy(operations: JsonValue): JsonObject {
     for (const pointer of [member(operation, 'path'), member(operation, 'from')]) {
       if (typeof pointer === 'string') touch(root, pointer);
     }
+    if (['add', 'replace'].includes(textOf(operation['op']))) put(root, textOf(operation['path']));
   }
   return root;
 }
 
-function touch(root: JsonObject, pointer: string): void {
+const stepsOf = (pointer: string) =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+
+function touch(root: JsonObject, pointer: string): JsonObject {
   let at = root;
-  for (const step of pointer.split('/').slice(1, -1)) {
-    const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
+  for (const name of stepsOf(pointer).slice(0, -1)) {
     const known = member(at, name);
     const next: JsonObject = isObject(known) ? known : {};
     setMember(at, name, next);
     at = next;
   }
+  return at;
+}
+
+/** Items of lists are left alone: where they stand changes with what comes before them. */
+function put(root: JsonObject, pointer: string): void {
+  const name = stepsOf(pointer).at(-1);
+  if (name !== undefined && !/^(-|\d+)$/.test(name)) setMember(touch(root, pointer), name, asGiven);
 }

@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { goSyntax } from '../../meta/go-values.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { DecodeError } from './depth.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
@@ -107,7 +108,8 @@ function coerceMetadata(
     return decodeTyped(at.rules.objectMeta)(metadata, note);
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
-    throw new EmbeddedError(invalid(at.path, metadata, error.message));
+    const message = `Invalid value: ${goSyntax(metadata)}: ${error.message}`;
+    throw new EmbeddedError({ type: 'FieldValueInvalid', field: at.path, message });
   }
 }
 
