@@ -168,6 +168,23 @@ describe('POST and PUT', () => {
     ]);
   });
 
+  test('FV-1: of two wrong types in YAML the one of the first name is told', async () => {
+    const yaml = [
+      'apiVersion: v1',
+      'kind: ConfigMap',
+      'metadata:',
+      `  name: ${fresh()}`,
+      '  labels: {a: 1}',
+      '  annotations: {a: {}}',
+    ].join('\n');
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    const refused = await server.post(path, yaml, { type: 'application/yaml' });
+    expect(refused.status).toBe(400);
+    expect(refused.body.message).toMatch(
+      /cannot unmarshal object into Go struct field ObjectMeta\.metadata\.annotations of type/,
+    );
+  });
+
   test('FV-2, PATCH-2: of what a patch leaves without a version nothing is known', async () => {
     const name = fresh();
     const maps = `/api/v1/namespaces/${namespace}/configmaps`;

@@ -21,6 +21,8 @@ export interface DecodedBody {
   readonly duplicates: readonly string[];
   /** The same as YAML tells them: `line 4: key "a" already set in map`. */
   readonly repeated?: readonly string[];
+  /** Set when the body is YAML: upstream decodes the JSON that it makes of it, members sorted. */
+  readonly yaml?: true;
   /** Set when the body is CBOR, which decodes by other rules. */
   readonly cbor?: CborFindings;
 }
@@ -28,7 +30,7 @@ export interface DecodedBody {
 /** Decodes a body; throws (or rejects with) JsonError, YamlError, ProtobufError, CborError. */
 export type BodyDecoder = (
   bytes: Buffer,
-) => MaybePromise<DecodedJson & { readonly cbor?: CborFindings }>;
+) => MaybePromise<DecodedJson & Pick<DecodedBody, 'cbor' | 'yaml'>>;
 
 /**
  * What a body may hold. Everything behind the decoder walks objects by recursion, so they nest less
@@ -62,7 +64,7 @@ const decoders: Readonly<
   Record<Form, (bytes: Buffer, expected: Expected) => ReturnType<BodyDecoder>>
 > = {
   json: decodeJsonBody,
-  yaml: decodeYaml,
+  yaml: async (bytes) => ({ ...(await decodeYaml(bytes)), yaml: true }),
   protobuf: (bytes, { dialect }) => decodeProtobufBody(bytes, dialect),
   cbor: (bytes, { schema }) => decodeCborBody(bytes, schema),
 };

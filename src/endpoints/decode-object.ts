@@ -96,7 +96,8 @@ export function decodeObject(
   complaints.repeated(body.repeated);
   complaints.told(body.cbor?.unknown);
   for (const path of body.duplicates) complaints.duplicate(path);
-  const object = shapeObject(target, value, { complaints, fail });
+  const source = body.yaml === true ? 'patched' : 'text';
+  const object = shapeObject(target, value, { complaints, fail, source });
   if (target.version.decode === undefined) complaints.inTypedOrder(body.bytes);
   object.apiVersion = expectedVersion(target);
   object.kind = target.def.kind;

@@ -6,8 +6,8 @@ import type { Schema } from './schema.ts';
 
 /**
  * What upstream decodes the value from, which shows in its messages: the text of a body, the text
- * that it makes of a patched document, members sorted, or the map that a strategic merge patch was
- * applied to.
+ * that it makes of a patched document or of YAML, members sorted, or the map that a strategic merge
+ * patch was applied to.
  */
 export type DecodeSource = 'text' | 'patched' | 'map';
 
