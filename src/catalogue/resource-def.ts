@@ -110,8 +110,6 @@ export interface VersionDef {
   readonly showsManagedFields?: true;
   /** The same columns, where they can be told off the stored form: rows are then not converted. */
   readonly storedColumns?: readonly ColumnDef[];
-  /** Its conversions keep in annotations what it has no members for; metadata is else the same. */
-  readonly annotates?: true;
 }
 
 /** What is stored; two groups may share it (core and `events` Event). */

@@ -1,4 +1,3 @@
-import type { JsonObject } from '../base/json.ts';
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import { jsonText, parseWrittenText } from '../codec/json.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -10,9 +9,9 @@ import { type MetadataPlace, metadataPlace } from '../watchcache/entry.ts';
 /**
  * Forms of an entry other than the object, as JSON text. Most of an object is neither printed in a
  * cell nor part of its metadata, and the metadata is wanted as it is: it is cut out of the text,
- * which is several times quicker than to read and write it. Another version than the stored one has
- * the same metadata, unless it keeps in annotations what it has no members for; and an object is
- * converted for its cells alone, where they are not told off the stored form.
+ * which is several times quicker than to read and write it. That of other versions is the stored one's
+ * too: what their conversions write into annotations is, as upstream, in whole objects alone. An object
+ * is converted for its cells alone, where they are not told off the stored form.
  */
 
 interface Served {
@@ -97,18 +96,7 @@ function carried(look: Look, options: Served & { readonly include: IncludeObject
     : jsonIn(def, version, look.entry).toString('utf8');
 }
 
-function partialFrom(look: Look, { version, metaVersion }: Served): string {
-  const { text, place } = look;
-  const metadata =
-    version.annotates === true ? annotatedMetadata(look) : text.slice(place.start, place.end);
+function partialFrom({ text, place }: Look, { metaVersion }: Served): string {
+  const metadata = text.slice(place.start, place.end);
   return `{"kind":"PartialObjectMetadata","apiVersion":"${metaVersion}","metadata":${metadata}}`;
-}
-
-/** The metadata with what the conversion wrote into its annotations; who wrote which field goes last. */
-function annotatedMetadata({ text, place, converted }: Look): string {
-  const metadata = jsonText(converted().metadata as JsonObject);
-  const owned = text.slice(place.managedStart, place.managedEnd);
-  // The comma that goes with it stands behind it where something follows.
-  const isLast = !owned.endsWith(',');
-  return `${metadata.slice(0, -1)}${isLast ? owned : `,${owned.slice(0, -1)}`}}`;
 }

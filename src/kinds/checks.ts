@@ -22,6 +22,11 @@ export function sameOrEmpty(one: JsonValue | undefined, other: JsonValue | undef
   return (isEmpty(one) && isEmpty(other)) || same(one, other);
 }
 
+/** Equal in the same sense, but that a map or struct which is there is not one that is absent. */
+export function sameThere(one: JsonValue | undefined, other: JsonValue | undefined): boolean {
+  return same(one ?? null, other ?? null);
+}
+
 function isEmpty(value: JsonValue | undefined): boolean {
   if (value === undefined || value === null || value === '') return true;
   return Array.isArray(value)

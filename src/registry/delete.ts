@@ -102,7 +102,8 @@ async function attemptDelete(
   const object = decodeEntry(current);
   const { strategy } = target.def;
   const way = strategy.beforeDelete?.(strategyContextOf(target, context, nowMs), object);
-  if (way !== 'marked') markForDeletion(object, { request, nowMs });
+  const isGraceful = way !== 'finalize';
+  if (way !== 'marked') markForDeletion(object, { request, nowMs, isGraceful });
   if (isFinalized(strategy, object)) {
     // A kind that ends with grace is shown marked, even where there was none left.
     const entry =
@@ -156,7 +157,7 @@ export function checkPreconditions(
  */
 function markForDeletion(
   object: ApiObject,
-  options: { request: DeleteRequest; nowMs: number },
+  options: { request: DeleteRequest; nowMs: number; isGraceful: boolean },
 ): void {
   const { request, nowMs } = options;
   const { metadata } = object;
@@ -170,7 +171,8 @@ function markForDeletion(
   } else if (metadata.deletionTimestamp === undefined) {
     const grace = graceSeconds(request, object);
     metadata.deletionTimestamp = formatTime(nowMs + grace * 1000);
-    metadata.deletionGracePeriodSeconds = grace;
+    // What waits for more than the finalizers of its metadata is told no time.
+    if (options.isGraceful) metadata.deletionGracePeriodSeconds = grace;
     if ((metadata.generation ?? 0) > 0) metadata.generation = (metadata.generation ?? 0) + 1;
   }
   setFinalizers(object, finalizersFor(metadata.finalizers ?? [], request));

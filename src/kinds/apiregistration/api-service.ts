@@ -71,7 +71,7 @@ function validateSpec(object: JsonObject): FieldError[] {
 function validateName(object: JsonObject): FieldError[] {
   const name = textAt(object, 'metadata', 'name');
   const wanted = `${textAt(object, 'spec', 'version')}.${textAt(object, 'spec', 'group')}`;
-  if (name === wanted || pathSegment(name).length > 0) return [];
+  if (name === '' || name === wanted || pathSegment(name).length > 0) return [];
   const detail = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(wanted)}`;
   return [invalid('metadata.name', name, detail)];
 }

@@ -1,9 +1,10 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, required } from '../../meta/field-error.ts';
+import { type FieldError, goQuoted, required } from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
+import { badRequest } from '../../meta/status.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { invalidGo, same, sortedKeys } from '../checks.ts';
@@ -143,6 +144,20 @@ function countChange(object: ApiObject, old: ApiObject): void {
   countTemplate(object, templateGeneration(old) + (isChanged ? 1 : 0));
 }
 
+/** Upstream reads the count into a member of its own, where only a number of 64 bits fits. */
+function checkCount({ metadata }: ApiObject): void {
+  const count = metadata.annotations?.[templateGenerationAnnotation];
+  if (count === undefined) return;
+  const [, digits] = /^\+?(-?\d{1,100})$/.exec(count) ?? [];
+  const number = digits === undefined ? undefined : BigInt(digits);
+  if (number !== undefined && BigInt.asIntN(64, number) === number) return;
+  const why = number === undefined ? 'invalid syntax' : 'value out of range';
+  throw badRequest(
+    'DaemonSet in version "v1" cannot be handled as a DaemonSet: ' +
+      `strconv.ParseInt: parsing ${goQuoted(count)}: ${why}`,
+  );
+}
+
 function nodeSelector(object: JsonObject): string {
   const selector = objectAt(object, 'spec', 'template', 'spec', 'nodeSelector');
   const parts = sortedKeys(selector).map((key) => `${key}=${textAt(selector, key)}`);
@@ -153,6 +168,7 @@ function nodeSelector(object: JsonObject): string {
 export function daemonSet(dialect: Dialect): ResourceDef {
   const count = (name: string, member: string, description: string) =>
     countColumn(name, ['status', member], description);
+  const leaveOld = leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults);
   return defineKind({
     dialect,
     facts: 'apps',
@@ -164,7 +180,10 @@ export function daemonSet(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: (object) => {
+          checkCount(object);
+          leaveOld(object);
+        },
         columns: [
           nameColumn,
           count('Desired', 'desiredNumberScheduled', 'Nodes that should have one.'),

@@ -21,7 +21,7 @@ import {
   validateSelector,
   validateTemplate,
 } from '../pod/template.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import {
   countColumn,
   exampleTemplate,
@@ -171,8 +171,10 @@ export function deployment(dialect: Dialect): ResourceDef {
               ...validate(object, templateRules(dialect, templateOf(old))),
               ...selectorKept(object, old),
             ],
-      warnings: (object, old) =>
-        templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+      warnings: (object, old) => [
+        ...nameWarnings(object, old),
+        ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+      ],
       resetFields: { '': ['status'], status: ['spec', 'metadata.labels'] },
     },
     subresources: [scaleSubresource, statusSubresource],

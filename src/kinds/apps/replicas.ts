@@ -8,7 +8,7 @@ import { ageColumn, nameColumn } from '../cells.ts';
 import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import { countColumn, validateCounts } from './workload.ts';
 
 /** What a ReplicaSet and the older ReplicationController share. */
@@ -51,7 +51,9 @@ export function replicaStrategy(
       // As upstream: what is wrong with the whole is told once as such, once as a change.
       return [...errors, ...errors, ...(own.changed?.(object, old) ?? [])];
     },
-    warnings: (object, old) =>
-      templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+    warnings: (object, old) => [
+      ...nameWarnings(object, old),
+      ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
+    ],
   } satisfies Partial<Strategy>;
 }

@@ -178,7 +178,7 @@ function validateContainerResource(
       ? [required(`${path}.name`, 'must specify a resource name')]
       : validateResourceName(name, `${path}.name`, dialect).map((error) =>
           // What is no name at all is shown as a text here, not as the name of a resource.
-          error.message.includes('must be a standard resource')
+          /must be a standard resource|extended resource name standard/.test(error.message)
             ? error
             : {
                 ...error,

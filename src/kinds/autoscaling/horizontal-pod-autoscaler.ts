@@ -107,7 +107,6 @@ export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
         },
         toStorage,
         fromStorage: (object) => toFirstVersion(object, dialect),
-        annotates: true,
         columns: columns((object) => targetsOf(toStorage(structuredClone(object) as ApiObject))),
         storedColumns: columns(targetsOf),
       },

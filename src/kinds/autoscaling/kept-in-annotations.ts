@@ -178,7 +178,7 @@ function statusFromFirst(object: ApiObject, dialect: Dialect): void {
   delete status['currentCPUUtilizationPercentage'];
   if (status['currentReplicas'] === 0) delete status['currentReplicas'];
   if (used !== undefined && used !== null) {
-    const current = { averageUtilization: used, averageValue: '0' };
+    const current = { averageUtilization: used };
     status['currentMetrics'] = [{ type: 'Resource', resource: { name: 'cpu', current } }];
   }
   const current = listIn(object, keyOf(dialect, 'current-metrics'), 'MetricStatus');

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
-import { dnsLabel, dnsSubdomain } from '../../meta/names.ts';
+import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { selectorText, wideColumns } from '../apps/workload.ts';
 import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
@@ -16,7 +16,7 @@ import { goSelector } from '../pod/go-text.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import { validateJobSpec } from './job-validation.ts';
 import { scheduleProblem, zoneProblem } from './schedule.ts';
 import { isTimeZone } from './time-zones.ts';
@@ -122,12 +122,8 @@ const zoneInside = ({ labelDomain }: Dialect) =>
 function warnings(object: ApiObject, old: ApiObject | undefined, dialect: Dialect): string[] {
   const isChange = old !== undefined;
   const schedule = textAt(object, 'spec', 'schedule');
-  const messages = isChange ? [] : dnsLabel(object.metadata.name ?? '');
-  const named =
-    'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
-    `behavior; a DNS label is recommended: [${messages.join(' ')}]`;
   return [
-    ...(messages.length === 0 ? [] : [named]),
+    ...nameWarnings(object, old),
     ...templateWarnings(object, old, { path: templatePath, dialect }),
     ...(isChange && schedule.includes('TZ') ? [zoneInside(dialect)] : []),
   ];

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
-import { duplicate, type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { duplicate, type FieldError, goQuoted, invalid, required } from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { invalidGo, sameOrEmpty } from '../checks.ts';
@@ -12,6 +12,7 @@ import {
   optionalText,
   textsAt,
 } from '../pod/fields.ts';
+import { goList } from '../pod/go-text.ts';
 import { countIndexes, firstShared } from './indexes.ts';
 
 /**
@@ -48,6 +49,12 @@ export function validateJobStatus(object: ApiObject, before: ApiObject): FieldEr
     ...validateSuccess(change),
     ...validateProgress(change),
   ];
+}
+
+/** As Go prints it with `%#v`. */
+function goUncounted(uncounted: JsonObject | undefined): string {
+  const list = (name: string) => goList('types.UID', textsAt(uncounted, name).map(goQuoted));
+  return `batch.UncountedTerminatedPods{Succeeded:${list('succeeded')}, Failed:${list('failed')}}`;
 }
 
 function validateCounts(status: JsonObject): FieldError[] {
@@ -140,7 +147,8 @@ function validateFinished(change: Change): FieldError[] {
   const uncounted = objectAt(status, name);
   const left = ['succeeded', 'failed'].flatMap((list) => textsAt(uncounted, list));
   if (left.length > 0 && (finishedMoved || moved(change, name))) {
-    errors.push(invalid(`status.${name}`, uncounted, 'must be empty for finished job'));
+    const detail = 'uncountedTerminatedPods needs to be empty for finished job';
+    errors.push(invalidGo(`status.${name}`, goUncounted(uncounted), detail));
   }
   return errors;
 }

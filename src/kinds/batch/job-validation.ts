@@ -22,7 +22,7 @@ import {
   validatePodTemplate,
   validateSelected,
 } from '../pod/template.ts';
-import { templateWarnings } from '../pod/warnings.ts';
+import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
 import { validateFailurePolicy, validateSuccessPolicy } from './job-policies.ts';
 
 /** The labels by which a Job finds its pods, the older ones first. */
@@ -307,16 +307,12 @@ export function jobWarnings(
   dialect: Dialect,
 ): string[] {
   if (old !== undefined && old.metadata.generation === object.metadata.generation) return [];
-  const messages = old === undefined ? dnsLabel(object.metadata.name ?? '') : [];
-  const named =
-    'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
-    `behavior; a DNS label is recommended: [${messages.join(' ')}]`;
   const isLarge =
     textAt(object, 'spec', 'completionMode') === 'Indexed' &&
     numberAt(object, 'spec', 'completions') > manyCompletions &&
     numberAt(object, 'spec', 'parallelism') > parallelismMaxOfMany;
   return [
-    ...(messages.length === 0 ? [] : [named]),
+    ...nameWarnings(object, old),
     ...(isLarge ? [`spec: ${indexedAdvice}`] : []),
     ...templateWarnings(object, old, { path: ['spec', 'template'], dialect }),
   ];

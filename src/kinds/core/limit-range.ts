@@ -43,6 +43,7 @@ export function limitRange(dialect: Dialect): ResourceDef {
       },
       validateCreate: (_, object) => validateLimitRange(object, dialect),
       validateUpdate: (_, object) => validateLimitRange(object, dialect),
+      allowCreateOnUpdate: true,
     },
     example: () => ({
       apiVersion: 'v1',

@@ -203,4 +203,5 @@ export function dropNodeConfig(object: JsonObject, old?: JsonObject): void {
     delete objectAt(object, 'spec')?.['configSource'];
   }
   if (at(old, 'status', 'config') === undefined) delete objectAt(object, 'status')?.['config'];
+  if (old === undefined) delete objectAt(object, 'status')?.['features'];
 }

@@ -27,7 +27,34 @@ export function validateVolume(object: ApiObject, dialect: Dialect): FieldError[
     ...validateNodeAffinity(spec),
     ...validateVolumeSource(spec, 'spec', { volume, dialect }),
     ...validateRest(spec),
+    ...validateMountOptions(object, dialect),
   ];
+}
+
+/** Sources that a mount's options may be given for in the annotation that once held them. */
+const mountedWithOptions = [
+  'awsElasticBlockStore',
+  'azureDisk',
+  'azureFile',
+  'cephfs',
+  'cinder',
+  'gcePersistentDisk',
+  'glusterfs',
+  'iscsi',
+  'nfs',
+  'photonPersistentDisk',
+  'quobyte',
+  'rbd',
+  'vsphereVolume',
+];
+
+function validateMountOptions({ metadata, ...object }: ApiObject, dialect: Dialect): FieldError[] {
+  const annotation = dialect.label('mount-options', 'volume.beta');
+  if (metadata.annotations?.[annotation] === undefined) return [];
+  const spec = objectAt(object, 'spec');
+  if (mountedWithOptions.some((name) => objectAt(spec, name) !== undefined)) return [];
+  const detail = 'may not specify mount options for this volume type';
+  return [forbiddenField(`metadata.annotations.${annotation}`, detail)];
 }
 
 /** A volume within a VolumeAttachment: what belongs to a claim has no place there. */

@@ -40,20 +40,8 @@ const glusterfs: Rule = (source, path) => {
   return [...errors, invalid(field, namespace, detail)];
 };
 
-const portalLengthMax = 64;
-
-const iscsi: Rule = (source, path, context) => {
-  const portal = textAt(source, 'targetPortal');
-  const { volume, dialect } = context;
-  const rules = { dialect, allow: nothingAllowed };
-  const errors = persistentIscsi(source, path, { volume, rules });
-  if (isSet(source, 'secretRef')) errors.push(...needed(source, path, 'secretRef.name'));
-  const isLong = `${context.volume}:${portal}`.length > portalLengthMax;
-  if (!isSet(source, 'initiatorName') || !isLong) return errors;
-  const detail =
-    'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.';
-  return [...errors, invalid(`${path}.targetportal`, portal, detail)];
-};
+const iscsi: Rule = (source, path, { volume, dialect }) =>
+  persistentIscsi(source, path, { volume, rules: { dialect, allow: nothingAllowed } });
 
 const flexVolume: Rule = (source, path, context) => shared('flexVolume')(source, path, context);
 

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
+import type { ColumnDef, ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
@@ -22,6 +22,32 @@ function shorten(all: readonly string[], none: string): string {
   const shown = all.slice(0, 3).join(',');
   return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
 }
+
+const columns: readonly ColumnDef[] = [
+  nameColumn,
+  column('AddressType', (object) => textAt(object, 'addressType'), {
+    description: 'Kind of the addresses.',
+  }),
+  column(
+    'Ports',
+    (object) =>
+      shorten(
+        objectsAt(object, 'ports').map((port) => String(port['port'] ?? port['name'] ?? '*')),
+        '<unset>',
+      ),
+    { description: 'Ports of all endpoints.' },
+  ),
+  column(
+    'Endpoints',
+    (object) =>
+      shorten(
+        objectsAt(object, 'endpoints').flatMap((one) => listAt(one, 'addresses').map(String)),
+        '<unset>',
+      ),
+    { description: 'Addresses.' },
+  ),
+  ageColumn,
+];
 
 /**
  * Old labels of an endpoint are shown but not taken: those who send the endpoints as they read them
@@ -48,6 +74,15 @@ function dropTopology(
   }
 }
 
+/** Counts a change of labels too, and of what is then not taken. */
+function countGeneration(object: ApiObject, old: ApiObject): void {
+  const { labels, generation = 0 } = old.metadata;
+  const isSame =
+    sameOrEmpty(object.metadata.labels, labels) &&
+    ['addressType', 'endpoints', 'ports'].every((name) => sameOrEmpty(object[name], old[name]));
+  if (!isSame) object.metadata.generation = generation + 1;
+}
+
 /** EndpointSlice: some of the addresses behind a Service. */
 export function endpointSlice(dialect: Dialect): ResourceDef {
   const nodeLabel = dialect.label('hostname');
@@ -61,35 +96,7 @@ export function endpointSlice(dialect: Dialect): ResourceDef {
       {
         version: 'v1',
         defaults: fillDefaults,
-        columns: [
-          nameColumn,
-          column('AddressType', (object) => textAt(object, 'addressType'), {
-            description: 'Kind of the addresses.',
-          }),
-          column(
-            'Ports',
-            (object) =>
-              shorten(
-                objectsAt(object, 'ports').map((port) =>
-                  String(port['port'] ?? port['name'] ?? '*'),
-                ),
-                '<unset>',
-              ),
-            { description: 'Ports of all endpoints.' },
-          ),
-          column(
-            'Endpoints',
-            (object) =>
-              shorten(
-                objectsAt(object, 'endpoints').flatMap((one) =>
-                  listAt(one, 'addresses').map(String),
-                ),
-                '<unset>',
-              ),
-            { description: 'Addresses.' },
-          ),
-          ageColumn,
-        ],
+        columns,
       },
     ],
     generation: true,
@@ -97,7 +104,10 @@ export function endpointSlice(dialect: Dialect): ResourceDef {
       metadataTold: { '': ['whole'] },
       validateName: dnsSubdomain,
       prepareForCreate: (context, object) => dropTopology(context, object, undefined, nodeLabel),
-      prepareForUpdate: (context, object, old) => dropTopology(context, object, old, nodeLabel),
+      prepareForUpdate: (context, object, old) => {
+        countGeneration(object, old);
+        dropTopology(context, object, old, nodeLabel);
+      },
       validateCreate: (_, object) => validateEndpointSlice(object),
       validateUpdate: (_, object, old) => [
         ...validateEndpointSlice(object),

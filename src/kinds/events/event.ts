@@ -53,11 +53,16 @@ function rename(object: ApiObject, pairs: readonly (readonly [string, string])[]
 }
 
 const toStorage = (object: ApiObject) => rename(object, renamed);
-const fromStorage = (object: ApiObject) =>
-  rename(
-    object,
-    renamed.map(([own, stored]) => [stored, own] as const),
-  );
+const renamedBack = renamed.map(([own, stored]) => [stored, own] as const);
+
+/** What the stored form says with nothing in it is left out of this one. */
+function fromStorage(object: ApiObject): ApiObject {
+  const event = rename(object, renamedBack);
+  for (const name of ['reportingController', 'reportingInstance']) {
+    if (event[name] === '') delete event[name];
+  }
+  return event;
+}
 
 function validateSeries(event: JsonObject): FieldError[] {
   if (isUnset(event['series'])) return [];

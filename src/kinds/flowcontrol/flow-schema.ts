@@ -70,7 +70,6 @@ export function flowSchema(dialect: Dialect): ResourceDef {
         context.subresource === 'status'
           ? validateFlowConditions(object)
           : validateFlowSchema(object, dialect),
-      allowUnconditionalUpdate: false,
     },
     subresources: [statusSubresource],
     example: () => ({

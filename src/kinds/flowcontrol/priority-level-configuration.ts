@@ -66,7 +66,6 @@ export function priorityLevelConfiguration(dialect: Dialect): ResourceDef {
         context.subresource === 'status'
           ? validateFlowConditions(object)
           : validatePriorityLevel(object, dialect),
-      allowUnconditionalUpdate: false,
     },
     subresources: [statusSubresource],
     example: () => ({

@@ -21,10 +21,12 @@ function hosts(object: JsonObject): string {
   return all.length > 3 ? `${shown} + ${all.length - 3} more...` : shown;
 }
 
-const addresses = (object: JsonObject) =>
-  objectsAt(object, 'status', 'loadBalancer', 'ingress')
+function addresses(object: JsonObject): string {
+  const all = objectsAt(object, 'status', 'loadBalancer', 'ingress')
     .map((one) => textAt(one, 'ip') || textAt(one, 'hostname'))
-    .join(',');
+    .filter((address) => address !== '');
+  return [...new Set(all)].sort().join(',');
+}
 
 /** Ingress: how HTTP comes in from outside. */
 export function ingress(dialect: Dialect): ResourceDef {

@@ -80,6 +80,7 @@ export function runtimeClass(dialect: Dialect): ResourceDef {
         ...immutable('handler', textAt(object, 'handler'), textAt(old, 'handler')),
       ],
       warnings: (object) => nodeLabelWarnings(object, dialect),
+      allowCreateOnUpdate: true,
       allowUnconditionalUpdate: false,
     },
     example: () => ({

@@ -64,8 +64,7 @@ function fromAnnotation(object: ApiObject, name: string): number | undefined {
   return Number(text);
 }
 
-const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'annotates' | 'operations'> = {
-  annotates: true,
+const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'operations'> = {
   operations: [{ name: 'rollback', kind: 'DeploymentRollback' }],
   toStorage(object) {
     const wanted = objectAt(object, 'spec', 'rollbackTo');
@@ -80,8 +79,7 @@ const rollback: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'annotates' | '
   },
 };
 
-const templateGeneration: Pick<OlderVersion, 'toStorage' | 'fromStorage' | 'annotates'> = {
-  annotates: true,
+const templateGeneration: Pick<OlderVersion, 'toStorage' | 'fromStorage'> = {
   toStorage(object) {
     toAnnotation(
       object,

@@ -15,7 +15,6 @@ export function olderAutoscaling(dialect: Dialect): readonly OlderKind[] {
         {
           facts,
           version: 'v2beta1',
-          annotates: true,
           defaults(object) {
             const spec = ensure(object, 'spec');
             if (objectsAt(spec, 'metrics').length > 0) return;

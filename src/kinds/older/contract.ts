@@ -9,7 +9,7 @@ import type { Life } from '../life.ts';
 export interface OlderVersion
   extends Pick<
     VersionDef,
-    'toStorage' | 'fromStorage' | 'annotates' | 'columns' | 'isOnByDefault' | 'defaultPropagation'
+    'toStorage' | 'fromStorage' | 'columns' | 'isOnByDefault' | 'defaultPropagation'
   > {
   /**
    * Directory of the group's facts: `extensions`, `apps`. Another group than the kind's own is one

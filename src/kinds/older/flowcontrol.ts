@@ -58,7 +58,6 @@ function nominalLevel(dialect: Dialect): OlderVersion {
     version: 'v1beta3',
     isOnByDefault: true,
     defaulting: 'alone',
-    annotates: true,
     defaults(object) {
       const isKept = object.metadata.annotations?.[keepsZero] !== undefined;
       if (!isKept) fillShares(object, nominal);

@@ -111,7 +111,7 @@ function versionDef(
 ): VersionDef {
   const stored = storedVersion(def);
   const typeName = older.type ?? `${older.facts}.${older.version}.${def.kind}`;
-  const { isOnByDefault, defaultPropagation, annotates } = older;
+  const { isOnByDefault, defaultPropagation } = older;
   const schema = older.schema ?? (() => schemaOf(typeName));
   // Where another group's form is stored, the kind's own version knows the way.
   const like = stored ?? def.versions[0];
@@ -137,7 +137,6 @@ function versionDef(
     fromStorage: (object) => shaped(schema(), fromStorage?.(object) ?? object),
     ...(columns === undefined ? {} : { columns }),
     ...(storedColumns === undefined ? {} : { storedColumns }),
-    ...(annotates === undefined ? {} : { annotates }),
     ...(isOnByDefault === undefined ? {} : { isOnByDefault }),
     ...(defaultPropagation === undefined ? {} : { defaultPropagation }),
   };

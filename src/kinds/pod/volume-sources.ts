@@ -120,28 +120,53 @@ function validateInitiator(field: string, value: string, kinds: string): FieldEr
 
 const portalLengthMax = 64;
 
-/** The rules of iSCSI; `kinds` is what is said of names of no kind, for pods' volumes alone. */
-const iscsiSaying =
-  (kinds: string): SourceRule =>
-  (source, path) => {
+interface IscsiRules {
+  /** What is said of names of no kind. */
+  readonly kinds: string;
+  /** What else is asked of the portal and of the secret. */
+  readonly portal?: SourceRule;
+  readonly secret?: SourceRule;
+}
+
+/** The rules of iSCSI, in upstream's order. */
+const iscsiBy =
+  ({ kinds, portal, secret }: IscsiRules): SourceRule =>
+  (source, path, context) => {
     const iqn = textAt(source, 'iqn');
     const initiator = optionalText(source, 'initiatorName');
     const authenticates = isTrue(source, 'chapAuthDiscovery') || isTrue(source, 'chapAuthSession');
     return [
-      ...needed(source, path, 'targetPortal', 'iqn'),
+      ...needed(source, path, 'targetPortal'),
+      ...(portal?.(source, path, context) ?? []),
+      ...needed(source, path, 'iqn'),
       ...(iqn === '' ? [] : validateInitiator(`${path}.iqn`, iqn, kinds)),
       ...within(source, path, 'lun', [0, 255]),
       ...(authenticates && !isSet(source, 'secretRef') ? [required(`${path}.secretRef`)] : []),
+      ...(secret?.(source, path, context) ?? []),
       ...(initiator === undefined
         ? []
         : validateInitiator(`${path}.initiatorname`, initiator, kinds)),
     ];
   };
 
-const iscsi = iscsiSaying(' starting with iqn, eui, or naa');
+const iscsi = iscsiBy({ kinds: ' starting with iqn, eui, or naa' });
+
+const portalOfNamed: SourceRule = (source, path, { volume }) => {
+  const portal = textAt(source, 'targetPortal');
+  const isLong = `${volume}:${portal}`.length > portalLengthMax;
+  if (!isSet(source, 'initiatorName') || !isLong) return [];
+  const detail =
+    'Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.';
+  return [invalid(`${path}.targetportal`, portal, detail)];
+};
 
 /** As of a volume that stands for itself. */
-export const persistentIscsi = iscsiSaying('');
+export const persistentIscsi = iscsiBy({
+  kinds: '',
+  portal: portalOfNamed,
+  secret: (source, path) =>
+    isSet(source, 'secretRef') ? needed(source, path, 'secretRef.name') : [],
+});
 
 const fc: SourceRule = (source, path) => {
   const names = textsAt(source, 'targetWWNs');

@@ -1,6 +1,8 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import type { Dialect } from '../../dialect.ts';
+import { dnsLabel } from '../../meta/names.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
+import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { keyed, sortedKeys } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
@@ -344,6 +346,16 @@ function affinityWarnings(spec: JsonObject, path: string): string[] {
       ),
     ];
   });
+}
+
+/** The warning for the name of a new controller that cannot be the host name of its pods. */
+export function nameWarnings(object: ApiObject, old: ApiObject | undefined): string[] {
+  const messages = old === undefined ? dnsLabel(object.metadata.name ?? '') : [];
+  if (messages.length === 0) return [];
+  return [
+    'metadata.name: this is used in Pod names and hostnames, which can result in surprising ' +
+      `behavior; a DNS label is recommended: [${messages.join(' ')}]`,
+  ];
 }
 
 /** Warnings for the template of a controller, on creation and when its spec changes. */

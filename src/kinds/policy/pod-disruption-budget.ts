@@ -3,7 +3,7 @@ import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported } from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
-import { dnsSubdomain } from '../../meta/names.ts';
+import { pathSegment } from '../../meta/names.ts';
 import { countColumn, notOverHundred, validateIntOrPercent } from '../apps/workload.ts';
 import { ageColumn, at, column, nameColumn } from '../cells.ts';
 import { validateConditions } from '../conditions.ts';
@@ -74,7 +74,7 @@ export function podDisruptionBudget(dialect: Dialect): ResourceDef {
     strategy: {
       metadataTold: { '': [], status: [] },
       judgesBeforeMetadata: true,
-      validateName: dnsSubdomain,
+      validateName: pathSegment,
       hasStatus: true,
       validateCreate: (_, object) => validate(object),
       validateUpdate: (context, object) =>

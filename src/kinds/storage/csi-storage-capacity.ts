@@ -6,7 +6,7 @@ import { breaks, dnsSubdomain } from '../../meta/names.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, textAt } from '../cells.ts';
-import { immutable, invalidGo, sameOrEmpty, sortedKeys } from '../checks.ts';
+import { immutable, invalidGo, sameThere, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectAt } from '../fill.ts';
 import { goSelector } from '../pod/go-text.ts';
@@ -46,7 +46,7 @@ function kept(object: ApiObject, old: ApiObject): FieldError[] {
   const shown = goSelector(objectAt(object, topology));
   const className = 'storageClassName';
   return [
-    ...(sameOrEmpty(object[topology], old[topology])
+    ...(sameThere(object[topology], old[topology])
       ? []
       : [invalidGo(topology, shown, 'field is immutable')]),
     ...immutable(className, textAt(object, className), textAt(old, className)),
@@ -68,6 +68,7 @@ export function csiStorageCapacity(dialect: Dialect): ResourceDef {
       validateCreate: (_, object) => validate(object),
       validateUpdate: (_, object, old) => [...validate(object), ...kept(object, old)],
       warnings: (object) => topologyWarnings(object, dialect),
+      allowUnconditionalUpdate: false,
     },
     example: () => ({
       apiVersion: `${dialect.group('storage')}/v1`,

@@ -12,7 +12,7 @@ import {
 } from '../../meta/field-error.ts';
 import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { immutable, sameOrEmpty, sortedKeys } from '../checks.ts';
+import { immutable, sameOrEmpty, sameThere, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
@@ -100,7 +100,8 @@ function kept(object: JsonObject, old: JsonObject): FieldError[] {
   const same = (field: string) => sameOrEmpty(object[field], old[field]);
   const forbid = (field: string) =>
     errors.push(forbiddenField(field, `updates to ${field} are forbidden.`));
-  for (const field of ['parameters', 'provisioner', 'reclaimPolicy']) {
+  if (!sameThere(object['parameters'], old['parameters'])) forbid('parameters');
+  for (const field of ['provisioner', 'reclaimPolicy']) {
     if (!same(field)) forbid(field);
   }
   const mode = 'volumeBindingMode';

@@ -1,8 +1,8 @@
 import {
   allocatesNodePorts,
   isExternallyAccessible,
+  isExternalName,
   mayHaveNodePorts,
-  needsClusterIp,
   needsHealthCheck,
   nodePortsOf,
   type ServiceSpec,
@@ -34,7 +34,7 @@ export function syncClusterIps(spec: ServiceSpec, old: ServiceSpec | undefined):
 
 /** What the server chose stays when an update leaves it out. */
 export function keepAllocated(spec: ServiceSpec, old: ServiceSpec): void {
-  if (needsClusterIp(old) && needsClusterIp(spec)) keepAddresses(spec, old);
+  if (!isExternalName(old) && !isExternalName(spec)) keepAddresses(spec, old);
   if (allocatesNodePorts(old) && allocatesNodePorts(spec)) keepNodePorts(spec, old);
   if (needsHealthCheck(old) && needsHealthCheck(spec) && (spec.healthCheckNodePort ?? 0) === 0) {
     setOrDelete(spec, 'healthCheckNodePort', old.healthCheckNodePort);
@@ -65,7 +65,7 @@ function keepNodePorts(spec: ServiceSpec, old: ServiceSpec): void {
  * validation tells him.
  */
 export function dropTypeDependent(spec: ServiceSpec, old: ServiceSpec): void {
-  if (needsClusterIp(old) && !needsClusterIp(spec)) dropAddresses(spec, old);
+  if (!isExternalName(old) && isExternalName(spec)) dropAddresses(spec, old);
   if (mayHaveNodePorts(old) && !mayHaveNodePorts(spec) && sameNodePorts(spec, old)) {
     for (const port of spec.ports ?? []) delete port.nodePort;
   }
