@@ -71,7 +71,7 @@ describe('a PUT', () => {
     ]);
   });
 
-  test('API-4: of a Service with a type that there is not complains of the type alone', async () => {
+  test('API-4: of a Service of no known type complains of that alone', async () => {
     const path = at('/api/v1', 'services');
     const made = await server.post(path, {
       metadata: { name: 'a' },
@@ -237,6 +237,19 @@ describe('judgement', () => {
     ]);
   });
 
+  test('API-4: a Pod is not given less time than none; a template may say so', async () => {
+    const spec = { ...template.spec, terminationGracePeriodSeconds: -1 };
+    const pod = await server.post(`${at('/api/v1', 'pods')}${dryRun}`, {
+      metadata: { name: 'brief' },
+      spec,
+    });
+    expect(pod.status, pod.text).toBe(201);
+    expect(pod.body.spec.terminationGracePeriodSeconds).toBe(1);
+    const body = { metadata: { name: 'a' }, template: { spec } };
+    const made = await server.post(`${at('/api/v1', 'podtemplates')}${dryRun}`, body);
+    expect(made.body.template.spec.terminationGracePeriodSeconds).toBe(-1);
+  });
+
   test('API-4: what a new Node says of features that are off is left out', async () => {
     const status = { features: { supplementalGroupsPolicy: true } };
     const made = await server.post(`/api/v1/nodes${dryRun}`, { metadata: { name: 'a' }, status });
@@ -279,7 +292,7 @@ describe('other forms', () => {
     expect(body.rows[0].object.metadata.annotations).toBeUndefined();
   });
 
-  test('EVENT-1: who reported an Event is left out of the other group where nobody says', async () => {
+  test('EVENT-1: who reported an Event is not shown where nobody says', async () => {
     const made = await server.post(at('/api/v1', 'events'), {
       metadata: { name: 'a' },
       involvedObject: { namespace },

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef, SubresourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
-import { at, textAt } from '../cells.ts';
+import { at, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillAddresses, fillHostPorts, fillPodSpec, requestsFromLimits } from '../pod/defaults.ts';
@@ -15,6 +15,9 @@ function fillDefaults(object: JsonObject): void {
   const spec = ensure(object, 'spec');
   requestsFromLimits(spec);
   fillPodSpec(spec);
+  // Of pods, not of templates.
+  const grace = 'terminationGracePeriodSeconds';
+  if (numberAt(spec, grace) < 0) spec[grace] = 1;
   fill(spec, { enableServiceLinks: true });
   fillHostPorts(spec);
   fillAddresses(objectAt(object, 'status'));

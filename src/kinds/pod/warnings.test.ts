@@ -83,10 +83,8 @@ const rows: readonly Row[] = [
     `${first}.ports[1]: duplicate port definition with ${first}.ports[0]`,
     `${first}.ports[2]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:81 Protocol:TCP HostIP:1.1.1.1}`,
   ],
-  [
-    { 'spec.terminationGracePeriodSeconds': -1 },
-    'spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1',
-  ],
+  // Of a Pod it has become 1 by then.
+  [{ 'spec.terminationGracePeriodSeconds': -1 }],
   [
     { [`spec.affinity.podAffinity.${must}`]: [{ topologyKey: 'z' }] },
     `spec.affinity.podAffinity.${must}[0].labelSelector: a null labelSelector results in matching no pod`,
