@@ -12,7 +12,7 @@ import { serverFlags } from './server/flags-table.ts';
 import { createLogger } from './server/logging.ts';
 import { readOptions, type ServerOptions } from './server/options.ts';
 import type { RunningServer } from './server/server.ts';
-import { apiRelease } from './server/version.ts';
+import { apiRelease, versionDocument } from './server/version.ts';
 
 const usage = `Wheelhouse: a control-plane API server.
 
@@ -47,14 +47,14 @@ export async function main(args: readonly string[]): Promise<number> {
 
 async function serve(args: readonly string[]): Promise<number> {
   const outcome = readOptions(args);
-  if (outcome.kind === 'version') return printVersion();
+  if (outcome.kind === 'version') return printVersion(outcome.form);
   if (outcome.kind === 'help') {
     process.stdout.write(`${usage}${describeFlags(serverFlags)}`);
     return 0;
   }
   const { options } = outcome;
-  const { verbosity } = options;
-  const logger = createLogger({ verbosity, sink: process.stderr, clock: systemClock });
+  const { verbosity, logFormat: format } = options;
+  const logger = createLogger({ verbosity, format, sink: process.stderr, clock: systemClock });
   for (const warning of options.warnings) logger.warn(warning);
   const stopAsked = signalled(logger);
   const running = await keptAlive(start(options, logger));
@@ -137,7 +137,11 @@ function signalled(logger: Logger): Promise<void> {
   });
 }
 
-function printVersion(): number {
+function printVersion(form: 'line' | 'raw' = 'line'): number {
+  if (form === 'raw') {
+    process.stdout.write(`${JSON.stringify(versionDocument())}\n`);
+    return 0;
+  }
   const { major, minor, patch } = apiRelease;
   process.stdout.write(`Wheelhouse, serving the API of v${major}.${minor}.${patch}\n`);
   return 0;

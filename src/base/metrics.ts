@@ -61,6 +61,9 @@ export interface MetricRegistry {
   render(): string;
 }
 
+/** By metric and label: the values it may have. */
+export type AllowedLabels = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
+
 /** Series of one metric; what comes above is counted nowhere: label values may be a client's. */
 const seriesMax = 20_000;
 /** Releases after which a deprecated metric is no longer shown by itself (VER-6). */
@@ -73,6 +76,10 @@ const shownReleases = 1;
 export function createMetricRegistry(options: {
   readonly release: string;
   readonly hidden: 'hidden' | 'shown';
+  /** Names of metrics that are not to be there. */
+  readonly disabled?: readonly string[];
+  /** Labels that may have these values alone; others become `unexpected`. */
+  readonly allowed?: AllowedLabels;
   readonly onDeprecated?: (metric: { readonly name: string; readonly from: string }) => void;
 }): MetricRegistry {
   const shown = new Map<string, { lines(): string }>();
@@ -82,14 +89,16 @@ export function createMetricRegistry(options: {
     if (shown.has(name)) throw new Error(`the metric ${name} is there already`);
     const family = createFamily(definition, parts);
     const age = from === undefined ? 0 : minorOf(options.release) - minorOf(from);
-    const isHidden = age >= shownReleases && options.hidden === 'hidden';
+    const isOld = age >= shownReleases && options.hidden === 'hidden';
+    const isHidden = isOld || options.disabled?.includes(name) === true;
     all.push({ definition, isHidden });
     if (isHidden) {
       return { of: () => parts.idle, clear: () => {} };
     }
     if (from !== undefined && age >= 0) options.onDeprecated?.({ name, from });
     shown.set(name, family);
-    return family;
+    const allowed = options.allowed?.get(name);
+    return allowed === undefined ? family : confined(definition, family, allowed);
   };
   return {
     counter: (definition) =>
@@ -114,6 +123,18 @@ export function createMetricRegistry(options: {
       return names.map((name) => shown.get(name)?.lines() ?? '').join('');
     },
   };
+}
+
+/** A family whose labels have no other values than those allowed. */
+function confined<Series>(
+  { labels }: MetricDefinition,
+  family: Family<Series>,
+  allowed: ReadonlyMap<string, ReadonlySet<string>>,
+): Family<Series> {
+  const sets = labels.map((label) => allowed.get(label));
+  const fit = (value: string, index: number) =>
+    sets[index]?.has(value) === false ? 'unexpected' : value;
+  return { of: (...values) => family.of(...values.map(fit)), clear: family.clear };
 }
 
 function minorOf(release: string): number {

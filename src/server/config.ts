@@ -274,6 +274,12 @@ export interface ServerConfig {
   readonly emulatedMinor?: number;
   /** The folder of the console's built files; when absent there is none (CLIENT-4). */
   readonly console?: { readonly directory: string };
+  /** Which metrics there are, and what may stand in their labels; all and anything when absent. */
+  readonly metrics?: {
+    readonly disabled: readonly string[];
+    /** `metric,label` with its values, or a file of such pairs. */
+    readonly labels?: { readonly pairs: ReadonlyMap<string, string> } | { readonly file: string };
+  };
   /** Metrics that are deprecated for so long that they are not shown by themselves (VER-6). */
   readonly hiddenMetrics?: 'hidden' | 'shown';
   readonly clock: Clock;

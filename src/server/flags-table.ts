@@ -11,6 +11,7 @@ import type { FlagTable } from './flags.ts';
 import { identityFlags } from './identity-flags.ts';
 import { inheritedFlags } from './inherited-flags.ts';
 import { leaderElectionFlags } from './leader-election-flags.ts';
+import { metricFlags } from './metric-flags.ts';
 import { oidcFlags } from './oidc-flags.ts';
 import { runtimeConfigChoices } from './runtime-config.ts';
 import { servingFlags } from './serving-flags.ts';
@@ -148,6 +149,7 @@ export const serverFlags = {
     help: 'The release whose APIs are served, as 1.21 or kube=1.21: with the versions removed since, and without those that came later. Older releases than upstream can emulate are there for their manifests and clients. This one when empty:',
     choices: emulationChoices,
   },
+  ...metricFlags,
   'show-hidden-metrics-for-version': {
     group: 'Generic',
     type: 'string',

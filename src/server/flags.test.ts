@@ -119,7 +119,7 @@ describe('the options of the server', () => {
 
   test('help and version', () => {
     expect(readOptions(['--help'])).toEqual({ kind: 'help' });
-    expect(readOptions(['--version'])).toEqual({ kind: 'version' });
+    expect(readOptions(['--version'])).toEqual({ kind: 'version', form: 'line' });
   });
 
   test('the description shows every flag with default and stage', () => {

@@ -72,7 +72,8 @@ export interface ParsedFlags<Table extends FlagTable> {
   /** One line for each deprecated flag that was given, in upstream's words. */
   readonly warnings: readonly string[];
   readonly help: boolean;
-  readonly version: boolean;
+  /** Asked for, and how: a line or all that is known. */
+  readonly version: 'line' | 'raw' | undefined;
 }
 
 /** Reads `args` by `table`. Throws FlagError for what the table does not allow. */
@@ -81,12 +82,16 @@ export function parseFlags<Table extends FlagTable>(
   args: readonly string[],
 ): ParsedFlags<Table> {
   const texts = new Map<string, string[]>();
-  const seen = { help: false, version: false };
+  const seen: { help: boolean; version: 'line' | 'raw' | undefined } = {
+    help: false,
+    version: undefined,
+  };
   let rest: readonly string[] = args;
   while (rest.length > 0) {
     const taken = takeFlag(table, rest);
     rest = rest.slice(taken.used);
-    if (taken.name === 'help' || taken.name === 'version') seen[taken.name] = true;
+    if (taken.name === 'help') seen.help = true;
+    else if (taken.name === 'version') seen.version = readVersion(taken.text);
     else texts.set(taken.name, [...(texts.get(taken.name) ?? []), taken.text]);
   }
   const values: Record<string, unknown> = {};
@@ -105,6 +110,18 @@ export function parseFlags<Table extends FlagTable>(
 
 function defaultTexts(definition: FlagDefinition): string[] {
   return definition.default === '' && isPlural(definition) ? [] : [definition.default];
+}
+
+/** `--version`, `--version=raw`; `--version=false` asks for nothing. */
+function readVersion(text: string): 'line' | 'raw' | undefined {
+  if (text === 'raw') return 'raw';
+  try {
+    return parseBoolean(text) ? 'line' : undefined;
+  } catch {
+    throw new FlagError(
+      `invalid argument ${JSON.stringify(text)} for "--version" flag: this server has one version, true or raw shows it`,
+    );
+  }
 }
 
 function checkOnly(options: {
@@ -141,7 +158,9 @@ function takeFlag(table: FlagTable, args: readonly string[]): Taken {
   if (!arg.startsWith('--')) return takeShorthand(table, args);
   const equals = arg.indexOf('=');
   const name = (equals < 0 ? arg.slice(2) : arg.slice(2, equals)).replaceAll('_', '-');
-  if (name === 'help' || name === 'version') return { name, text: '', used: 1 };
+  if (name === 'help' || name === 'version') {
+    return { name, text: equals < 0 ? 'true' : arg.slice(equals + 1), used: 1 };
+  }
   const definition = Object.hasOwn(table, name) ? table[name] : undefined;
   if (definition === undefined) throw new FlagError(`unknown flag: --${name}`);
   if (equals >= 0) return { name, text: arg.slice(equals + 1), used: 1 };

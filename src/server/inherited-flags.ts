@@ -1,4 +1,5 @@
 import { FlagError, type FlagTable, type FlagValues } from './flags.ts';
+import type { LogFormat } from './logging.ts';
 
 /**
  * Flags of upstream's that say how its process does what this one does in one way, part of
@@ -99,6 +100,12 @@ export const inheritedFlags = {
     only: 'servers of another release do not pass requests on to this one',
     help: 'The port of --peer-advertise-ip.',
   },
+  'logging-format': {
+    group: 'Logs',
+    type: 'string',
+    default: 'json',
+    help: 'How lines of the log are written: json, an object each, or text, which is upstream’s default.',
+  },
   'log-flush-frequency': {
     group: 'Logs',
     type: 'duration',
@@ -136,13 +143,22 @@ type Values = FlagValues<typeof inheritedFlags>;
 export function inheritedOptions(
   values: Values,
   given: ReadonlySet<string>,
-): { readonly collectionWorkersMax: number; readonly storageWaitMs?: number } {
+): {
+  readonly collectionWorkersMax: number;
+  readonly storageWaitMs?: number;
+  readonly logFormat: LogFormat;
+} {
   for (const item of values['watch-cache-sizes']) checkCacheSize(item);
   const workers = values['delete-collection-workers'];
+  const format = values['logging-format'];
+  if (format !== 'json' && format !== 'text') {
+    throw new FlagError(`format: Invalid value: ${JSON.stringify(format)}: Unsupported log format`);
+  }
   if (workers < 1) throw new FlagError('--delete-collection-workers must be greater than 0');
   const waitMs = values['storage-initialization-timeout'];
   if (waitMs < 0) throw new FlagError('--storage-initialization-timeout can not be negative value');
   return {
+    logFormat: format,
     collectionWorkersMax: workers,
     ...(given.has('storage-initialization-timeout') ? { storageWaitMs: waitMs } : {}),
   };

@@ -1,20 +1,36 @@
 import type { Clock } from '../base/clock.ts';
 import type { LogFields, Logger } from '../base/log.ts';
+import { textLine } from './log-text.ts';
 
 /** A place for lines; process.stderr is one. */
 export interface LogSink {
   write(text: string): unknown;
 }
 
+/** How lines are written: `--logging-format`. */
+export type LogFormat = 'json' | 'text';
+
 type Level = 'info' | 'warn' | 'error' | 'debug';
 
 /**
- * One JSON object a line: `ts`, `level`, `msg`, then the fields. Written by hand: the library we
- * weighed costs tens of milliseconds of every start and gives nothing more here.
+ * One JSON object a line: `ts`, `level`, `msg`, then the fields; or upstream's lines of text. Written
+ * by hand: the library we weighed costs tens of milliseconds of every start and gives nothing more
+ * here.
  */
-export function createLogger(options: { verbosity: number; sink: LogSink; clock: Clock }): Logger {
+export function createLogger(options: {
+  verbosity: number;
+  sink: LogSink;
+  clock: Clock;
+  /** Objects when absent. */
+  format?: LogFormat;
+}): Logger {
   const { verbosity, sink, clock } = options;
   const write = (level: Level, message: string, fields?: LogFields): void => {
+    if (options.format === 'text') {
+      const line = { ms: clock.now(), level, message, fields: fields ?? {}, pid: process.pid };
+      sink.write(`${textLine(line)}\n`);
+      return;
+    }
     const ts = new Date(clock.now()).toISOString();
     sink.write(`${lineOf({ ...fields, ts, level, msg: message })}\n`);
   };

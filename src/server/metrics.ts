@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { createMetricRegistry, type MetricRegistry } from '../base/metrics.ts';
+import { type AllowedLabels, createMetricRegistry, type MetricRegistry } from '../base/metrics.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import { createQueueMeters, type QueueMeters } from '../controllers/queue-metrics.ts';
 import { dialectOf } from '../dialect.ts';
@@ -50,10 +50,13 @@ type Look = () => void | Promise<void>;
 export function createMetrics(options: {
   readonly config: ServerConfig;
   readonly kinds: readonly ResourceDef[];
+  readonly allowedLabels?: AllowedLabels;
 }): Metrics {
   const { config, kinds } = options;
   const { clock, logger } = config;
   const registry = createMetricRegistry({
+    ...(config.metrics === undefined ? {} : { disabled: config.metrics.disabled }),
+    ...(options.allowedLabels === undefined ? {} : { allowed: options.allowedLabels }),
     release: `${apiRelease.major}.${apiRelease.minor}`,
     hidden: config.hiddenMetrics ?? 'hidden',
     onDeprecated: ({ name, from }) => logger.warn('a metric is deprecated', { name, from }),

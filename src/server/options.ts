@@ -20,6 +20,8 @@ import { serverFlags } from './flags-table.ts';
 import { identityOptions } from './identity-flags.ts';
 import { inheritedOptions } from './inherited-flags.ts';
 import { leaderElectionOptions } from './leader-election-flags.ts';
+import type { LogFormat } from './logging.ts';
+import { metricOptions } from './metric-flags.ts';
 import { oidcOptions } from './oidc-flags.ts';
 import { readRuntimeConfig } from './runtime-config.ts';
 import { servingFiles, servingFlags, servingOptions } from './serving-flags.ts';
@@ -38,6 +40,7 @@ export interface ServerOptions {
   /** Where the administrator's kubeconfig is written. */
   readonly adminKubeconfig: string;
   readonly verbosity: number;
+  readonly logFormat: LogFormat;
   /** The files that flags name, for `checkFiles`. */
   readonly files: readonly NamedFile[];
   /** What the user should know of the flags given (VER-5, VER-7), for the log. */
@@ -47,13 +50,13 @@ export interface ServerOptions {
 export type OptionsOutcome =
   | { readonly kind: 'options'; readonly options: ServerOptions }
   | { readonly kind: 'help' }
-  | { readonly kind: 'version' };
+  | { readonly kind: 'version'; readonly form: 'line' | 'raw' };
 
 /** Options from the arguments behind `serve`. Throws FlagError, one line, for what is wrong. */
 export function readOptions(args: readonly string[]): OptionsOutcome {
   const parsed = parseFlags(serverFlags, args);
   if (parsed.help) return { kind: 'help' };
-  if (parsed.version) return { kind: 'version' };
+  if (parsed.version !== undefined) return { kind: 'version', form: parsed.version };
   const { values, given } = parsed;
   checkNumbers(values);
   checkContradictions(values, given);
@@ -72,6 +75,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
       admission: admissionOptions(values, given),
       ...encryptionOptions(values),
       ...aggregationOptions(values),
+      ...metricOptions(values),
       ...auditOptions(values, { given, dialect: values.dialect }),
       authentication: { ...flagged.authentication, ...oidc },
       featureGates: features.gates,
@@ -85,6 +89,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
     dataDir: values['data-dir'],
     adminKubeconfig: values['admin-kubeconfig'] || join(values['data-dir'], 'admin.kubeconfig'),
     verbosity: values.v,
+    logFormat: inheritedOptions(values, given).logFormat,
     files: [...filesOf(values), ...servingFiles(flagged.listen.secure ?? { http2: 'on' })],
     warnings: [...parsed.warnings, ...features.warnings, ...apis.warnings, ...tokens.warnings],
   };

@@ -23,6 +23,7 @@ import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
 import { createHealthMetrics } from './health-metrics.ts';
 import { controllersAfter } from './led-controllers.ts';
+import { readAllowedLabels } from './metric-flags.ts';
 import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
 import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
@@ -151,7 +152,8 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const { clock, logger } = config;
   const services = createServiceNumbers(config);
   const kinds = await kindsOf(config, services);
-  const metrics = createMetrics({ config, kinds });
+  const allowedLabels = await readAllowedLabels(config);
+  const metrics = createMetrics({ config, kinds, allowedLabels });
   const healthMetrics = createHealthMetrics(config.clock);
   const opened = await openStore(config, kinds);
   const storage = await sealedStore(opened, { config, kinds, registry: metrics.registry });
