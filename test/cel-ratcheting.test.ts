@@ -145,3 +145,26 @@ test('CRD-3: an old value that may be missing comes without its schema', async (
   const other = await madeBefore({ schema: turned, before, object: { spec: { unknown: 1 } } });
   expect(causesOf(await other(label))).toEqual(['spec: Invalid value: "object": moved']);
 });
+
+test('CRD-3: an open object of a known type is compared with another such object only', async () => {
+  const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const spec = (...list: object[]) => ({
+    spec: { ...open, ...(list.length === 0 ? {} : rules(...list)) },
+  });
+  const change = await madeBefore({
+    schema: spec(
+      { rule: 'self == oldSelf' },
+      { rule: '!oldSelf.hasValue() || oldSelf.value() == self', optionalOldSelf: true },
+      { rule: '!oldSelf.hasValue() || self == oldSelf.value()', optionalOldSelf: true },
+    ),
+    before: spec(),
+    object: { spec: { n: null, m: 'x' } },
+  });
+  const label = { metadata: { labels: { a: 'b' } } };
+  expect(causesOf(await change(label))).toEqual([
+    'spec: Invalid value: "object": failed rule: !oldSelf.hasValue() || oldSelf.value() == self',
+    'spec: Invalid value: "object": \'no such overload\': call arguments did not match a ' +
+      'supported operator, function or macro signature for rule: ' +
+      '!oldSelf.hasValue() || self == oldSelf.value()',
+  ]);
+});

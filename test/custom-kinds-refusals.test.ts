@@ -155,6 +155,35 @@ describe('the rest of a definition', () => {
     expect(told).toContain(`spec.conversion.webhookClientConfig.url: ${message}`);
   });
 
+  test('CRD-1: what is wrong inside of members that decode themselves is told of them', async () => {
+    const names = { group: 'misfit.example.com', plural: 'snails', kind: 'Snail' };
+    const frame =
+      'CustomResourceDefinition in version "v1" cannot be handled as a CustomResourceDefinition: ';
+    const place = 'JSONSchemaProps.spec.versions.schema.openAPIV3Schema.properties.items';
+    const post = (items: unknown) => {
+      const list = { type: 'array', items };
+      const schema = { type: 'object', properties: { list } };
+      return server.post(`${definitions}?dryRun=All`, definitionOf({ ...names, schema }));
+    };
+    const deep = await post({ type: 'object', properties: { a: { ...text, enum: 5 } } });
+    expect(deep.body.message).toBe(
+      `${frame}json: cannot unmarshal number into Go struct field ${place} of type []v1.JSON`,
+    );
+    const deeper = await post({ type: 'array', items: { type: 'array', maxLength: 'x' } });
+    expect(deeper.body.message).toBe(
+      `${frame}json: cannot unmarshal string into Go struct field ${place} of type int64`,
+    );
+  });
+
+  test('CRD-1: no schemas for items are none', async () => {
+    const names = { group: 'none.example.com', plural: 'snails', kind: 'Snail' };
+    const schema = { type: 'object', properties: { a: { ...text, items: [] } } };
+    const made = await server.post(`${definitions}?dryRun=All`, definitionOf({ ...names, schema }));
+    expect(made.status).toBe(201);
+    const told = made.body.spec.versions[0].schema.openAPIV3Schema.properties;
+    expect(told).toEqual({ a: text });
+  });
+
   test('CRD-1: members that upstream decodes by itself may have others inside', async () => {
     const names = { group: 'lenient.example.com', plural: 'moths', kind: 'Moth' };
     const spec = { type: 'object', additionalProperties: { ...text, odd: 1 } };

@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue, jsonEqual, member } from '../../base/json.ts';
-import type { Schema } from '../schema/schema.ts';
+import { type Schema, saysNothing } from '../schema/schema.ts';
 import { parseDuration, parseTimestamp, zoneOf } from './library/time-text.ts';
 import { namesOf, seen } from './schema-types.ts';
 import {
@@ -143,11 +143,11 @@ class JsonMap implements MapValue {
 
   named(name: Value): Value | undefined {
     if (typeof name !== 'string') return undefined;
-    const schema = this.#schema.properties?.get(name)?.schema;
-    if (schema === undefined)
-      return this.#schema.properties === undefined ? this.get(name) : undefined;
+    const schema = this.#schemaOf(name);
     const json = member(this.#json, name);
-    return json === undefined || json === null ? undefined : jsonToValue(json, schema);
+    if (schema === undefined || json === undefined) return undefined;
+    const counts = json !== null || this.#schema.properties === undefined;
+    return counts ? jsonToValue(json, schema) : undefined;
   }
 
   /**
@@ -156,18 +156,27 @@ class JsonMap implements MapValue {
    * compared with another object's only.
    */
   equalsMap(other: MapValue): boolean {
-    const { properties, additionalProperties = {} } = this.#schema;
     return Object.entries(this.#json).every(([name, json]) => {
       if (json === undefined) return true;
-      const schema = properties === undefined ? additionalProperties : properties.get(name)?.schema;
+      const schema = this.#schemaOf(name);
       if (schema === undefined) return this.#equalsUnknown(name, json, other);
       const found = memberOf(other, name);
       return found !== undefined && equals(jsonToValue(json, schema), found);
     });
   }
 
+  /** What a schema says of a member; without one, of which no type is known, all is like that. */
+  #schemaOf(name: string): Schema | undefined {
+    const { properties, additionalProperties, type } = this.#schema;
+    if (properties !== undefined) return properties.get(name)?.schema;
+    if (additionalProperties !== undefined) {
+      return saysNothing(additionalProperties) ? undefined : additionalProperties;
+    }
+    return type === undefined ? {} : undefined;
+  }
+
   #equalsUnknown(name: string, json: JsonValue, other: MapValue): boolean {
-    if (!(other instanceof JsonMap) || other.#schema.properties === undefined) {
+    if (!(other instanceof JsonMap) || other.#schema.type === undefined) {
       throw new CelError('no such overload');
     }
     const held = member(other.#json, name);

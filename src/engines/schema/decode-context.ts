@@ -20,6 +20,8 @@ export interface DecodeContext {
   readonly fields: string[];
   readonly steps: string[];
   struct: string;
+  /** Where errors are said to be, inside of what decodes itself: its own place. */
+  place: string | undefined;
   /** Levels still allowed below this one. */
   depthLeft: number;
   error: string | undefined;
@@ -39,6 +41,7 @@ export function newContext(options: {
     fields: [],
     steps: [],
     struct: '',
+    place: undefined,
     depthLeft: maxDepth,
     error: undefined,
     unknown: [],
@@ -67,11 +70,13 @@ export function failType(
   }
   const type = into.type ?? (into.schema === undefined ? 'string' : goType(into.schema));
   const what = into.what ?? goValue(value);
-  const place =
-    isMap || context.struct === ''
-      ? 'value'
-      : `struct field ${context.struct}.${context.fields.join('.')}`;
+  const place = isMap ? 'value' : (context.place ?? placeOf(context));
   context.error = `json: cannot unmarshal ${what} into Go ${place} of type ${type}`;
+}
+
+/** Where the decoder stands, as Go says it. */
+export function placeOf({ struct, fields }: DecodeContext): string {
+  return struct === '' ? 'value' : `struct field ${struct}.${fields.join('.')}`;
 }
 
 /** Goes one level down; throws when that is too deep. */

@@ -15,6 +15,7 @@ import {
   fail,
   failType,
   newContext,
+  placeOf,
   strictPath,
 } from './decode-context.ts';
 import { scalarWalker, type TypedWalker } from './decode-scalars.ts';
@@ -364,9 +365,13 @@ function alternativesWalker(schema: Schema): TypedWalker {
     if (chosen !== undefined) {
       // Upstream's own decoders of such members are not strict.
       const known = context.unknown.length;
+      const outer = context.place;
+      context.place ??= placeOf(context);
       const decoded = chosen.decode(value, context);
+      context.place = outer;
       context.unknown.length = known;
-      return decoded;
+      // Neither a schema nor a list of some: that is what upstream makes of it.
+      return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
     }
     if (shapes.otherwise !== undefined) fail(context, shapes.otherwise);
     return null;
