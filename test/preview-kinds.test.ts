@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { dialectOf } from '../src/dialect.ts';
 import { previewKinds } from '../src/kinds/older/preview-kinds.ts';
+import { readFeatureGates } from '../src/server/feature-gates.ts';
 import {
   eventually,
   freshNamespace,
@@ -13,18 +14,26 @@ const kinds = previewKinds(dialectOf('svc'));
 const versions = kinds.flatMap((def) =>
   def.versions.map(({ version }) => [`${def.group}/${version}`, def.kind, def] as const),
 );
+/** Their group serves the beta versions in their stead. */
+const isDropped = ([apiVersion]: (typeof versions)[number]) =>
+  apiVersion === 'networking.svc.io/v1alpha1';
+const on = {
+  runtimeConfig: new Map([['api/all', true]]),
+  featureGates: readFeatureGates(['ClusterTrustBundle=true', 'StorageVersionMigrator=true']).gates,
+};
 
 let server: TestServer;
 let plain: TestServer;
 let namespace: string;
 beforeAll(async () => {
-  server = await startTestServer({ runtimeConfig: new Map([['api/all', true]]) });
+  server = await startTestServer(on);
   plain = await startTestServer();
   namespace = await freshNamespace(server);
 });
 afterAll(() => Promise.all([server.stop(), plain.stop()]));
 
-test.each(versions)('VER-1: %s %s is there when it is switched on', async (apiVersion, _, def) => {
+const served = versions.filter((one) => !isDropped(one));
+test.each(served)('VER-1: %s %s is there when it is switched on', async (apiVersion, _, def) => {
   const within = def.scope === 'Namespaced' ? `/namespaces/${namespace}` : '';
   const collection = (of: string) => `/apis/${of}${within}/${def.resource}`;
   const stored = def.storage.apiVersion;
@@ -53,6 +62,36 @@ test.each(versions)('VER-1: %s %s is there when it is switched on', async (apiVe
 test.each(versions)('VER-1: %s %s is off by default', async (apiVersion, _, def) => {
   const answer = await plain.get(`/apis/${apiVersion}/${def.resource}`);
   expect(answer.status).toBe(404);
+});
+
+test.each(versions.filter(isDropped))('VER-2: %s %s went in 1.31', async (apiVersion, _, def) => {
+  expect((await server.get(`/apis/${apiVersion}/${def.resource}`)).status).toBe(404);
+  const earlier = await startTestServer({ ...on, emulatedMinor: 30 });
+  try {
+    const { status, warnings } = await earlier.get(`/apis/${apiVersion}/${def.resource}`);
+    expect([status, warnings]).toEqual([
+      200,
+      [`${apiVersion} ${def.kind} is deprecated in v1.30+, unavailable in v1.33+`],
+    ]);
+  } finally {
+    await earlier.stop();
+  }
+});
+
+test('VER-5: a kind with a gate of its own wants that as well', async () => {
+  const gated = kinds.filter(({ gate }) => gate !== undefined);
+  expect(gated.map(({ kind }) => kind)).toEqual(['ClusterTrustBundle', 'StorageVersionMigration']);
+  const ungated = await startTestServer({ runtimeConfig: on.runtimeConfig });
+  try {
+    for (const { group, resource } of gated) {
+      const { status } = await ungated.get(`/apis/${group}/v1alpha1/${resource}`);
+      expect([resource, status]).toEqual([resource, 404]);
+      const found = await ungated.get(`/apis/${group}/v1alpha1`);
+      expect([resource, found.status]).toEqual([resource, 404]);
+    }
+  } finally {
+    await ungated.stop();
+  }
 });
 
 test('VER-1: beta versions of admission policies show what the stable one holds', async () => {

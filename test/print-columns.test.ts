@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readFeatureGates } from '../src/server/feature-gates.ts';
 import { type Loose, startTestServer, type TestServer } from './harness.ts';
 
 /**
@@ -12,7 +13,9 @@ const table = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 let server: TestServer;
 beforeAll(async () => {
   const runtimeConfig = new Map([['api/all', true]]);
-  server = await startTestServer({ dialect: 'kubernetes', runtimeConfig });
+  const gates = ['ClusterTrustBundle=true', 'StorageVersionMigrator=true'];
+  const { gates: featureGates } = readFeatureGates(gates);
+  server = await startTestServer({ dialect: 'kubernetes', runtimeConfig, featureGates });
 });
 afterAll(() => server.stop());
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dialectOf } from '../src/dialect.ts';
 import { builtinKinds } from '../src/kinds/index.ts';
+import { defaultGates } from '../src/server/feature-gates.ts';
 import { readOptions } from '../src/server/options.ts';
 import { configuredKinds, type RuntimeConfig } from '../src/server/runtime-config.ts';
 import {
@@ -226,6 +227,7 @@ describe('VER-1: --runtime-config', () => {
   ])('VER-1: %s keeps the server from starting', (pairs, message) => {
     const dialect = dialectOf('svc');
     const config = runtimeConfig(pairs);
-    expect(() => configuredKinds(builtinKinds(dialect), { config, dialect })).toThrow(message);
+    const served = { config, dialect, gates: defaultGates };
+    expect(() => configuredKinds(builtinKinds(dialect), served)).toThrow(message);
   });
 });

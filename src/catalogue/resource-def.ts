@@ -31,6 +31,8 @@ export interface ResourceDef {
   readonly isVirtual?: boolean;
   /** Set for kinds whose objects are made when they are asked for, and never stored. */
   readonly isComputed?: boolean;
+  /** The feature gate that has to be on for the kind to be served; absent where none has. */
+  readonly gate?: 'ClusterTrustBundle' | 'StorageVersionMigrator';
   /** Absent for built-in kinds. */
   readonly custom?: {
     readonly crdName: string;

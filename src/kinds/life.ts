@@ -12,6 +12,8 @@ export interface Life {
   /** Absent for versions that stay, as are those below. */
   readonly deprecated?: number;
   readonly removed?: number;
+  /** From which release on it is not served, where that is before it is said to go. */
+  readonly dropped?: number;
   readonly replacement?: {
     readonly group: string;
     readonly version: string;
@@ -45,7 +47,9 @@ export function lifeOf(typeName: string): Life | undefined {
 /** Whether a version is there in a release. */
 export function livesIn(life: Life | undefined, minor: number): boolean {
   if (life === undefined) return true;
-  return life.introduced <= minor && minor < (life.removed ?? Number.POSITIVE_INFINITY);
+  return (
+    life.introduced <= minor && minor < (life.dropped ?? life.removed ?? Number.POSITIVE_INFINITY)
+  );
 }
 
 /** Upstream's wording of the warning for a deprecated version (VER-3); undefined for a current one. */

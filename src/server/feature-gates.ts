@@ -14,8 +14,10 @@ const actingGates: ReadonlySet<string> = new Set<GateName>([
   'AuthorizeNodeWithSelectors',
   'AuthorizeWithSelectors',
   'CBORServingAndStorage',
+  'ClusterTrustBundle',
   'MutatingAdmissionPolicy',
   'RemoteRequestHeaderUID',
+  'StorageVersionMigrator',
   'StructuredAuthenticationConfiguration',
   'StructuredAuthorizationConfiguration',
 ]);

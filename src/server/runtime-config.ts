@@ -1,6 +1,7 @@
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { isKnownGroup, isKnownGroupVersion } from '../kinds/known-versions.ts';
+import type { FeatureGates } from './feature-gates.ts';
 import { FlagError, parseBoolean } from './flags.ts';
 
 /** What `--runtime-config` says: keys as written, each on or off. */
@@ -80,16 +81,18 @@ function checkedKey(key: string): string {
 
 /**
  * The kinds with the versions that `config` leaves on marked as served (VER-1); what a release has
- * removed stays removed. Throws FlagError for groups and versions that nobody knows.
+ * removed stays removed, and a kind whose gate is off is not served (VER-5). Throws FlagError for
+ * groups and versions that nobody knows.
  */
 export function configuredKinds(
   defs: readonly ResourceDef[],
-  { config, dialect }: { readonly config: RuntimeConfig; readonly dialect: Dialect },
+  { config, dialect, gates }: Configuration & { readonly gates: FeatureGates },
 ): readonly ResourceDef[] {
   checkNames(defs, { config, dialect });
   return defs.map((def) => {
+    const isGated = def.gate !== undefined && !gates.enabled(def.gate);
     const versions = def.versions.map((version) => {
-      const served = version.served && isOn(config, { def, version });
+      const served = version.served && !isGated && isOn(config, { def, version });
       return served === version.served ? version : unserved(version);
     });
     return versions.every((version, index) => version === def.versions[index])
@@ -98,10 +101,12 @@ export function configuredKinds(
   });
 }
 
-function checkNames(
-  defs: readonly ResourceDef[],
-  { config, dialect }: { readonly config: RuntimeConfig; readonly dialect: Dialect },
-): void {
+interface Configuration {
+  readonly config: RuntimeConfig;
+  readonly dialect: Dialect;
+}
+
+function checkNames(defs: readonly ResourceDef[], { config, dialect }: Configuration): void {
   const keys = [...config.keys()].filter((key) => !wholeKeys.has(key));
   const named = keys.map((key) => key.split('/') as [string, string]);
   const own = (group: string, version?: string): boolean =>

@@ -18,6 +18,7 @@ import type { ServerConfig } from './config.ts';
 import { handshakeCounter } from './connection-metrics.ts';
 import { openConsole } from './console.ts';
 import { emulatedKinds } from './emulation.ts';
+import { defaultGates } from './feature-gates.ts';
 import { followFlowObjects } from './flow-control.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
@@ -204,7 +205,8 @@ async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
     admission: { checkExpression },
     ...served,
   });
-  const kinds = configuredKinds(ofRelease, served);
+  const gates = config.featureGates ?? defaultGates;
+  const kinds = configuredKinds(ofRelease, { ...served, gates });
   if (config.privilegedContainers !== 'refused') return kinds;
   const { withoutPrivileged } = await import('../kinds/pod/privileged.ts');
   return withoutPrivileged(kinds);

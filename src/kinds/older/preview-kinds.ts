@@ -7,8 +7,8 @@ import { defineKind, type VersionOptions } from '../define.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 
 /**
- * Kinds without a stable version: served when `--runtime-config` switches them on, and judged by
- * their schemas alone.
+ * Kinds without a stable version: served when `--runtime-config` switches them on (and their gate,
+ * where they have one), and judged by their schemas alone.
  */
 
 interface Preview {
@@ -19,6 +19,7 @@ interface Preview {
   /** The stored one first. */
   readonly versions: readonly (string | VersionOptions)[];
   readonly shortNames?: readonly string[];
+  readonly gate?: ResourceDef['gate'];
   readonly hasStatus?: boolean;
   /** What a deletion answers; a Status unless said. */
   readonly deleteAnswers?: 'object';
@@ -102,6 +103,7 @@ const previews: readonly Preview[] = [
     facts: 'certificates',
     kind: 'ClusterTrustBundle',
     resource: 'clustertrustbundles',
+    gate: 'ClusterTrustBundle',
     scope: 'Cluster',
     versions: ['v1alpha1'],
     columns: [text('SignerName', ['spec', 'signerName'], 'Whose signer it is for.')],
@@ -230,6 +232,7 @@ const previews: readonly Preview[] = [
     facts: 'storagemigration',
     kind: 'StorageVersionMigration',
     resource: 'storageversionmigrations',
+    gate: 'StorageVersionMigrator',
     scope: 'Cluster',
     versions: ['v1alpha1'],
     columns: [column('Resource', migrated, { description: 'What is rewritten.' })],
@@ -274,5 +277,6 @@ function kindOf(dialect: Dialect, preview: Preview): ResourceDef {
     ...(preview.spec === undefined ? {} : { spec: structuredClone(preview.spec) }),
     ...preview.members,
   });
-  return { ...def, example };
+  const { gate } = preview;
+  return { ...def, ...(gate === undefined ? {} : { gate }), example };
 }

@@ -215,13 +215,26 @@ const stableSince: Readonly<Record<string, Life>> = {
   'storage.v1.CSIDriver': { introduced: 19 },
 };
 
+/** Alpha versions whose group served the beta ones in their stead. */
+const droppedIn: Readonly<Record<string, number>> = {
+  'networking.v1alpha1.IPAddress': 31,
+  'networking.v1alpha1.ServiceCIDR': 31,
+};
+
+/** What is known of when a group served a version, by the type's name. */
+function servedLife(typeName: string): Life | undefined {
+  const life = stableSince[typeName] ?? lifeOf(typeName);
+  const dropped = droppedIn[typeName];
+  return life === undefined || dropped === undefined ? life : { ...life, dropped };
+}
+
 /** A version of the current kinds as a release had it; older ones have their life already. */
 function atRelease(def: ResourceDef, version: VersionDef, release: Release): VersionDef {
   const { dialect } = release;
   if (ofTable.has(version)) return version;
   const facts = directoryOf(dialect, def.group);
   const typeName = `${facts}.${version.version}.${def.kind}`;
-  const life = stableSince[typeName] ?? lifeOf(typeName);
+  const life = servedLife(typeName);
   const { deprecationWarning: _, ...properties } = Object.getOwnPropertyDescriptors(version);
   const members = lifeMembers(life, {
     ...release,
