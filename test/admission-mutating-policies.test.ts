@@ -176,6 +176,21 @@ describe('ADM-3: mutating policies', () => {
     ]);
   });
 
+  test('ADM-3: a binding that does not say what becomes of missing parameters denies', async () => {
+    const { binding } = await kit.bound(
+      {
+        paramKind: { apiVersion: 'v1', kind: 'ConfigMap' },
+        mutations: [labels('"first": string(params.data.a)')],
+      },
+      { paramRef: { name: 'none', namespace: kit.params } },
+    );
+    const path = `/apis/${registration}/v1alpha1/mutatingadmissionpolicybindings/${binding}`;
+    expect((await server.get(path)).body.spec.paramRef.parameterNotFoundAction).toBe('Deny');
+    const refused = await create();
+    expect(refused.status).toBe(403);
+    expect(refused.body.message).toContain('no params found for policy binding with `Deny`');
+  });
+
   test('ADM-3: matchConditions keep a policy out, and refuse when they fail', async () => {
     const mutations = [labels('"added": "yes"')];
     const conditions = (expression: string) => [{ name: 'c', expression }];

@@ -381,6 +381,14 @@ describe('ADM-3: parameters', () => {
     expect((await create('a')).status).toBe(201);
   });
 
+  test('ADM-3: null params have no members to be asked for, nor to be read', async () => {
+    await kit.bound({ paramKind, validations: [{ expression: 'has(params.data)' }] });
+    expect((await create('a')).body.message).toContain('failed expression: has(params.data)');
+    await kit.clear();
+    await kit.bound({ paramKind, validations: [{ expression: "params.data.wanted == '1'" }] });
+    expect((await create('a')).body.message).toContain('resulted in error: no such key: data');
+  });
+
   test('ADM-3: objects of a custom kind, until the kind is gone', async () => {
     const group = `params-${kit.namespace}.example.com`;
     const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';

@@ -39,6 +39,8 @@ describe('what holds', () => {
     "url('https://[::1]:80/a?b=c').getPort() == '80' && !isURL('../x')",
     "semver('1.2.3-rc.1').isLessThan(semver('1.2.3')) && semver('v1.2', true).patch() == 0",
     "!format.dns1123Label().validate('a').hasValue() && format.named('uuid').hasValue()",
+    "!has(dyn(1).a) && !has(dyn('b').a) && !has(dyn(null).a) && !has(dyn(b'b').a)",
+    '!dyn(1).?a.hasValue() && !optional.of(dyn(null)).?a.hasValue()',
     'type(1) == int && type([]) == list && type(type(1)) == type',
   ])('%s', (source) => {
     expect(run(source)).toBe(true);
@@ -52,6 +54,10 @@ describe('what fails', () => {
     ['0u - 1u', 'unsigned integer overflow'],
     ['[1][1]', 'index out of bounds: 1'],
     ["{'a': 1}['b']", 'no such key: b'],
+    ['dyn(null).a', 'no such key: a'],
+    ['has(dyn([1]).a)', "unsupported index type 'string' in list"],
+    ['dyn([1]).?a', "unsupported index type 'string' in list"],
+    ['optional.of(dyn([1])).?a', "unsupported index type 'string' in list"],
     ["dyn('a') < dyn(1)", 'no such overload: _<_'],
     ["quantity('10Mm')", "unable to parse quantity's suffix"],
     ['optional.none().value()', 'optional.none() dereference'],

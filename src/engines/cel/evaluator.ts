@@ -19,7 +19,6 @@ import {
   isMapValue,
   List,
   longTypeName,
-  type MapValue,
   Optional,
   StructValue,
   TypeValue,
@@ -307,30 +306,27 @@ export function literalValue(value: Literal): Value {
   return value;
 }
 
-function mapOf(value: Value): MapValue {
-  if (isMapValue(value)) return value;
-  if (value instanceof List) throw new CelError("unsupported index type 'string' in list");
-  throw new CelError('no such overload');
+/** A member of a value; undefined where it is absent, or where there are no members at all. */
+function memberOf(operand: Value, field: string): Value | undefined {
+  if (isMapValue(operand)) return operand.get(field);
+  if (operand instanceof List) throw new CelError("unsupported index type 'string' in list");
+  return undefined;
 }
 
-/** What has no members at all has not this one. */
 function selectField(operand: Value, field: string): Value {
   if (operand instanceof Optional) return optionalField(operand, field);
-  const hasMembers = isMapValue(operand) || operand instanceof List;
-  const value = hasMembers ? mapOf(operand).get(field) : undefined;
+  const value = memberOf(operand, field);
   if (value === undefined) throw new CelError(`no such key: ${field}`);
   return value;
 }
 
 function optionalField(operand: Value, field: string): Value {
-  if (!(operand instanceof Optional)) return new Optional(mapOf(operand).get(field));
+  if (!(operand instanceof Optional)) return new Optional(memberOf(operand, field));
   const { value } = operand;
-  if (value === undefined) return operand;
-  // What has no members has not this one either.
-  return new Optional(isMapValue(value) ? value.get(field) : undefined);
+  return value === undefined ? operand : new Optional(memberOf(value, field));
 }
 
 function hasField(operand: Value, field: string): Value {
   const inner = operand instanceof Optional ? operand.value : operand;
-  return inner !== undefined && mapOf(inner).get(field) !== undefined;
+  return inner !== undefined && memberOf(inner, field) !== undefined;
 }

@@ -13,7 +13,7 @@ import {
   namesFor,
 } from './expressions.ts';
 import { fillMatchResources, matchOf } from './match-resources.ts';
-import { bindingKind, validateBindingBasis } from './policy-binding.ts';
+import { bindingKind, fillMissingAction, validateBindingBasis } from './policy-binding.ts';
 import {
   type PolicyScope,
   paramKindColumn,
@@ -162,6 +162,7 @@ function mutatingAdmissionPolicyBinding(dialect: Dialect): ResourceDef {
     kind: 'MutatingAdmissionPolicyBinding',
     resource: 'mutatingadmissionpolicybindings',
     version: 'v1alpha1',
+    defaults: fillMissingAction,
     validate: (object) => [
       ...validateBindingBasis(object),
       ...validateOperations(matchOf(object, 'matchResources'), 'spec.matchResources'),

@@ -7,7 +7,7 @@ import { breaks, dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
-import { ensure, objectAt, objectsAt } from '../fill.ts';
+import { ensure, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { fillMatchResources, matchOf, validateMatchResources } from './match-resources.ts';
 
 /** What one sort of binding has of its own. */
@@ -15,6 +15,8 @@ export interface BindingOptions {
   readonly kind: string;
   readonly resource: string;
   readonly version: string;
+  /** What this version fills in beyond the rules of what is matched. */
+  readonly defaults?: (object: JsonObject) => void;
   readonly validate: (object: JsonObject) => FieldError[];
   /** What its example's spec has beside the policy's name. */
   readonly spec: JsonObject;
@@ -34,7 +36,10 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
     versions: [
       {
         version,
-        defaults: (object) => fillMatchResources(matchOf(object, 'matchResources')),
+        defaults(object) {
+          fillMatchResources(matchOf(object, 'matchResources'));
+          options.defaults?.(object);
+        },
         columns: [
           nameColumn,
           column('PolicyName', (object) => textAt(object, 'spec', 'policyName'), {
@@ -59,6 +64,11 @@ export function bindingKind(dialect: Dialect, options: BindingOptions): Resource
       spec: { policyName: 'example', ...spec },
     }),
   });
+}
+
+/** The first version of bindings denies what it finds no parameters for, unless told. */
+export function fillMissingAction(object: JsonObject): void {
+  fillAbsent(objectAt(object, 'spec', 'paramRef'), { parameterNotFoundAction: 'Deny' });
 }
 
 /** What is wrong with a binding of either sort, but for what it has done. */
