@@ -66,6 +66,20 @@ export const inheritedFlags = {
     only: 'there are no streams into containers that could be slowed down',
     help: 'Bound on the streams into containers, of which this control plane has none.',
   },
+  'egress-selector-config-file': {
+    group: 'Misc',
+    type: 'string',
+    default: '',
+    only: 'connections go out directly, not through a proxy',
+    help: 'Proxies for connections that the server makes. They go out directly.',
+  },
+  'tracing-config-file': {
+    group: 'Misc',
+    type: 'string',
+    default: '',
+    only: 'this server records no traces',
+    help: 'Where traces of requests are sent. This server records none.',
+  },
   'permit-address-sharing': {
     group: 'Secure serving',
     type: 'bool',
