@@ -76,6 +76,24 @@ test('ADM-4: /apis and /apis/<group> list what other servers answer, by their ra
   );
 });
 
+test('ADM-4: / lists the paths that lead to other servers, each once', async () => {
+  const group = 'listed.example.com';
+  const own = [`/apis/${group}`, `/apis/${group}/v1`, `/apis/${group}/v1beta1`];
+  const listed = async (): Promise<string[]> => (await server.get('/')).body.paths;
+  const before = await listed();
+  for (const version of ['v1', 'v1beta1']) await handOver(server, extension, { group, version });
+  const during = await listed();
+  expect(during).toEqual([...during].sort());
+  expect(during.filter((path) => !before.includes(path))).toEqual(own);
+  expect(during).toHaveLength(before.length + own.length);
+  await server.remove(`${apiServices}/v1.${group}`);
+  await eventually(async () => !(await listed()).includes(`/apis/${group}/v1`), 'v1 to go');
+  expect(await listed()).toContain(`/apis/${group}`);
+  await server.remove(`${apiServices}/v1beta1.${group}`);
+  await eventually(async () => !(await listed()).includes(`/apis/${group}`), 'the group to go');
+  expect(await listed()).toEqual(before);
+});
+
 test('ADM-4: aggregated discovery takes over what the other server tells', async () => {
   const group = 'told.example.com';
   const resource = {

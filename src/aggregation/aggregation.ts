@@ -8,6 +8,7 @@ import { aggregatedFormOf } from '../endpoints/negotiate.ts';
 import {
   sendAggregated,
   sendDocument,
+  sendIndex,
   type TaggedBody,
   taggedBody,
 } from '../endpoints/non-resource.ts';
@@ -23,6 +24,7 @@ import {
   mergedAggregated,
   mergedGroup,
   mergedGroupList,
+  registeredPaths,
 } from './merged-discovery.ts';
 import { MergedOpenApi } from './merged-openapi.ts';
 import { answerText } from './plain-answer.ts';
@@ -123,6 +125,10 @@ export class Aggregation implements AggregationPort {
       return true;
     }
     if (verb !== 'get' && verb !== 'head') return false;
+    if (path === '/') {
+      sendIndex(admitted, registeredPaths(this.#registrations));
+      return true;
+    }
     if (path.startsWith('/apis')) return this.#serveDiscovery(admitted);
     return path.startsWith('/openapi/') && this.#serveOpenApi(admitted);
   }

@@ -92,6 +92,12 @@ export function mergedGroup(source: DiscoverySource, group: string): JsonObject 
     : { kind: 'APIGroup', apiVersion: 'v1', ...groupBody(found) };
 }
 
+/** The paths that `/` lists for registrations: of their groups and of their group versions. */
+export function registeredPaths(registrations: readonly ApiRegistration[]): string[] {
+  const named = registrations.filter(({ group }) => group !== '');
+  return named.flatMap(({ group, version }) => [`/apis/${group}`, `/apis/${group}/${version}`]);
+}
+
 /**
  * Aggregated discovery of this server and others: `local` is this server's own, `versionOf` gives
  * what others tell.

@@ -53,12 +53,15 @@ export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
   await sendDocument(admitted, value);
 }
 
-/** What there is, at `/`: the groups and versions, and the paths that are none of them (API-11). */
-function sendIndex(admitted: Admitted): void {
+/**
+ * Answers with what there is, at `/`: the groups and versions, the paths that are none of them
+ * (API-11), and `others`, those that lead to other servers.
+ */
+export function sendIndex(admitted: Admitted, others: readonly string[] = []): void {
   const { context } = admitted;
   const named = [...context.plainPaths(), '/openapi/v2', '/openapi/v3', '/version'];
-  const paths = [...named, ...groupPaths(context.catalogue.snapshot())].sort();
-  sendForPeople(admitted, { paths });
+  const served = groupPaths(context.catalogue.snapshot());
+  sendForPeople(admitted, { paths: [...new Set([...named, ...served, ...others])].sort() });
 }
 
 /** What serves here: as JSON alone, which 406 says to who takes none. */
