@@ -108,6 +108,16 @@ describe('META-2: the fields that are the server’s', () => {
     expect(answer.body.message).toBe('resourceVersion should not be set on objects to be created');
   });
 
+  test.each(['0', '00', 'abc', '-1', '18446744073709551616'])(
+    'META-2: a resourceVersion on create that can be none is passed over: %s',
+    async (resourceVersion) => {
+      const answer = await server.post(maps, withMeta({ resourceVersion }));
+      expect(answer.status).toBe(201);
+      expect(answer.body.metadata.resourceVersion).toMatch(/^[1-9]\d*$/);
+      expect(answer.body.metadata.resourceVersion).not.toBe(resourceVersion);
+    },
+  );
+
   test('META-2: another uid in a PUT or PATCH is 409', async () => {
     const object = await created();
     const path = `${maps}/${object.metadata.name}`;

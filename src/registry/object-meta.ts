@@ -7,6 +7,7 @@ import { dedupOwnerReferences } from '../meta/owner-references.ts';
 import { badRequest, conflict, invalidObject, modifiedMessage } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
+import { parseResourceVersion } from '../storage/resource-version.ts';
 import type { Target } from './contract.ts';
 import { groupKindOf, groupResourceOf } from './registry.ts';
 
@@ -66,10 +67,14 @@ export function dropDuplicateOwners(
   );
 }
 
-/** Takes from a new object what the server alone gives; refuses a resourceVersion. */
+/**
+ * Takes from a new object what the server alone gives; refuses a resourceVersion, but for what can
+ * be none: zero and what is no number are passed over, as upstream.
+ */
 export function wipeSystemFields(object: ApiObject): void {
   const { metadata } = object;
-  if ((metadata.resourceVersion ?? '') !== '') {
+  const version = parseResourceVersion(metadata.resourceVersion);
+  if (version.ok && version.revision !== 0) {
     throw badRequest('resourceVersion should not be set on objects to be created');
   }
   for (const name of serverFields) leaveOut(metadata, name);
