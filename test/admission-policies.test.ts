@@ -381,6 +381,21 @@ describe('ADM-3: parameters', () => {
     expect((await create('a')).status).toBe(201);
   });
 
+  test('ADM-3: a request about a collection names none of its objects', async () => {
+    await create('a');
+    const rule = { ...configMapRule, operations: ['DELETE'] };
+    const messageExpression = 'string(has(request.name)) + " " + oldObject.metadata.name';
+    const validations = [{ expression: 'false', messageExpression }];
+    await kit.bound({ validations }, {}, { resourceRules: [rule] });
+    const refused = await server.remove(kit.maps);
+    expect(refused.status).toBe(422);
+    expect(refused.body.message).toContain('configmaps "Unknown" is forbidden: ');
+    expect(refused.body.message).toContain('denied request: false a');
+    const alone = await server.remove(`${kit.maps}/a`);
+    expect(alone.body.message).toContain('configmaps "a" is forbidden: ');
+    expect(alone.body.message).toContain('denied request: true a');
+  });
+
   test('ADM-3: null params have no members to be asked for, nor to be read', async () => {
     await kit.bound({ paramKind, validations: [{ expression: 'has(params.data)' }] });
     expect((await create('a')).body.message).toContain('failed expression: has(params.data)');

@@ -156,15 +156,18 @@ describe('ADM-2: what a webhook is asked', () => {
       rules: [{ ...configMapRule, operations: ['DELETE'] }],
     });
     for (const name of ['a', 'b', 'c']) await server.post(maps, configMap(name));
-    service.answer('/v', ({ name }) => ({ allowed: name !== 'b' }));
+    service.answer('/v', ({ oldObject }) => ({ allowed: oldObject?.metadata.name !== 'b' }));
     const answer = await server.remove(maps);
     expect(answer.status).toBe(400);
     expect(answer.body.message).toContain('denied the request');
     expect((await server.get(`${maps}/b`)).status).toBe(200);
     service.answer('/v', () => ({}));
     await server.remove(maps);
-    const names = new Set(service.at('/v').map(({ request }) => request.name));
+    const asked = service.at('/v').map(({ request }) => request);
+    const names = new Set(asked.map(({ oldObject }) => oldObject?.metadata.name));
     expect([...names].sort()).toEqual(['a', 'b', 'c']);
+    // The request is about the collection, and says so.
+    expect(asked.filter(({ name }) => name !== undefined)).toEqual([]);
   });
 
   test('ADM-2: sub-resources with their own objects, and streams', async () => {

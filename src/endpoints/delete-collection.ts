@@ -63,6 +63,7 @@ async function deleteOne(call: ApiCall, entry: Entry, removal: DeleteOptions): P
         shown: () => deleteOptionsShown(removal),
       }),
       options: removal,
+      of: 'collection',
     });
   } catch (error) {
     if (!(error instanceof StatusError) || error.reason !== 'NotFound') throw error;

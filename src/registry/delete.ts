@@ -19,6 +19,8 @@ export interface DeleteRequest {
   readonly target: Target;
   readonly context: WriteContext;
   readonly options: DeleteRequestOptions;
+  /** It is one of all that a request deletes: to admission that request names nothing. */
+  readonly of?: 'collection';
 }
 
 /**
@@ -91,7 +93,7 @@ async function attemptDelete(
     operation: 'DELETE' as const,
     target,
     context,
-    name: target.name,
+    name: request.of === 'collection' ? '' : target.name,
     object: undefined,
     old: live instanceof Promise ? await live : live,
     attempt: attempt.attempt,
