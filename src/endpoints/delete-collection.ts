@@ -6,18 +6,14 @@ import type { DeleteOptions, ListOptions } from '../request/options.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
-import { answerList } from './list.ts';
-import { shownCall } from './respond.ts';
+import { sendValue, successStatus } from './respond.ts';
 import { listShown } from './shown-list.ts';
 import { deleteOptionsShown, writeContext } from './write-context.ts';
 
 /** Deletions of one request that run at a time, unless told otherwise. */
 const parallelMax = 16;
 
-/**
- * DELETE of a collection: every object that the list would show, which is the answer, as they were; one
- * that vanishes is no error (DEL-3).
- */
+/** DELETE of a collection: every object that the list would show; one that vanishes is no error (DEL-3). */
 export async function deleteCollectionEndpoint(
   call: ApiCall,
   options: { list: ListOptions; removal: DeleteOptions },
@@ -49,7 +45,11 @@ export async function deleteCollectionEndpoint(
   const { collectionWorkersMax = parallelMax } = context.limits;
   const workers = Math.min(collectionWorkersMax, entries.length);
   await Promise.all(Array.from({ length: workers }, worker));
-  await answerList(shownCall(call), found);
+  const details = {
+    ...(target.def.group === '' ? {} : { group: target.def.group }),
+    kind: target.def.resource,
+  };
+  await sendValue(call, { status: 200, value: successStatus(details, 200) });
 }
 
 async function deleteOne(call: ApiCall, entry: Entry, removal: DeleteOptions): Promise<void> {

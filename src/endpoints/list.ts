@@ -31,11 +31,6 @@ export async function listEndpoint(asked: ApiCall, options: ListOptions): Promis
     continueToken: options.continueToken,
     filter,
   });
-  return answerList(call, result);
-}
-
-/** Answers with a page of a collection in the form that the request wants. */
-export async function answerList(call: ApiCall, result: ListResult): Promise<void> {
   const transform = transformFor(call, 'list');
   const { encoding, pretty } = call.output;
   const headers = answerHeaders(call, encoding.mediaType);
