@@ -1,6 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
-import { goSyntax } from '../../meta/go-values.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { DecodeError } from './depth.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
@@ -108,8 +107,7 @@ function coerceMetadata(
     return decodeTyped(at.rules.objectMeta)(metadata, note);
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
-    const message = `Invalid value: ${goSyntax(metadata)}: ${error.message}`;
-    throw new EmbeddedError({ type: 'FieldValueInvalid', field: at.path, message });
+    throw new EmbeddedError(invalid(at.path, metadata, error.message));
   }
 }
 
