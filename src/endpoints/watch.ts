@@ -1,16 +1,19 @@
 import type { ResponseStream } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import { itemEnd } from '../codec/cbor/well-formed.ts';
 import { StatusError } from '../meta/status.ts';
 import { watchedKind, whenLoaded } from '../registry/conversion/views.ts';
 import type { ListOptions } from '../request/options.ts';
 import type { ResourceCache, WatchEnd, WatchHandle, WatchSink } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { checkedSelection } from './collection-options.ts';
-import { answerHeaders } from './respond.ts';
+import { answerHeaders, shownCall } from './respond.ts';
 import { watchEncoding } from './watch-encoding.ts';
+import { acceptWebSocket, refusesHandshake, wantsWebSocket } from './websocket.ts';
 
 /**
- * Streams changes until the time is up, the client goes, or the server stops (WATCH-1 to WATCH-8).
+ * Streams changes until the time is up, the client goes, or the server stops (WATCH-1 to WATCH-8), over
+ * a WebSocket where the client asks for one.
  * A failure to start is thrown, for the caller to answer as a Status.
  */
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
@@ -21,8 +24,11 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   const encoding = watchEncoding(call, () =>
     metrics.watchListed(call.info, clock.monotonic() - beganMs),
   );
+  const overSocket = wantsWebSocket(exchange);
+  if (overSocket && refusesHandshake(exchange)) return;
   const sink = createSink({
     open: () =>
+      (overSocket ? acceptWebSocket(exchange, { ...messagesOf(call), onGone: gone }) : undefined) ??
       exchange.stream({ status: 200, headers: answerHeaders(call, encoding.contentType) }),
     errorFrame: encoding.errorFrame,
     firstFrames: encoding.firstFrames,
@@ -33,11 +39,12 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     handle?.close();
     sink.end({ type: 'shutdown' });
   });
-  exchange.onAbort(() => {
+  const gone = (): void => {
     shutdown.close();
     handle?.close();
     over();
-  });
+  };
+  exchange.onAbort(gone);
   sink.onEnded(() => {
     shutdown.close();
     over();
@@ -69,6 +76,19 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
     recorded?.();
   };
   if (exchange.aborted || sink.ended) over();
+}
+
+/** How what is written for a watch is cut into the messages of a WebSocket. */
+function messagesOf(call: ApiCall) {
+  const { form } = shownCall(call).output.encoding;
+  if (form === 'protobuf') {
+    // What a length tells otherwise, the message's own does.
+    const messageEnd = (bytes: Buffer, start: number) => start + 4 + bytes.readUInt32BE(start);
+    return { form: 'binary', messageEnd, leadingBytes: 4 } as const;
+  }
+  if (form === 'cbor') return { form: 'binary', messageEnd: itemEnd, leadingBytes: 0 } as const;
+  const messageEnd = (bytes: Buffer, start: number) => bytes.indexOf('\n', start) + 1;
+  return { form: 'text', messageEnd, leadingBytes: 0 } as const;
 }
 
 /** The cache whose objects are all in the request's version. */

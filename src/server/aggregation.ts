@@ -27,8 +27,6 @@ export interface AggregationHost {
   followAfter(ready: Promise<void>): void;
   /** Tells others whom this server trusts, once there is a place for that; none: nothing is told. */
   publishTrust(namespaces: Promise<void>): Promise<void>;
-  /** Calls back once, when others first have a part in this server's API. */
-  whenActive(callback: () => void): void;
   close(): Promise<void>;
 }
 
@@ -69,7 +67,6 @@ class Host implements AggregationHost {
   #loading: Promise<void> | undefined;
   #loaded: Aggregation | undefined;
   #active: AggregationPort | undefined;
-  #whenActive: () => void = () => {};
   #isClosed = false;
   #following: Promise<void> | undefined;
   #timer: Timer | undefined;
@@ -139,11 +136,6 @@ class Host implements AggregationHost {
     await published.settled;
   }
 
-  whenActive(callback: () => void): void {
-    this.#whenActive = callback;
-    if (this.#active !== undefined) callback();
-  }
-
   certificateChanged(): void {
     this.#loaded?.certificateChanged();
   }
@@ -192,9 +184,7 @@ class Host implements AggregationHost {
     const loaded = this.#loaded;
     if (this.#isClosed || loaded === undefined) return;
     loaded.update(new Map(this.#foreign));
-    const wasActive = this.#active !== undefined;
     this.#active = this.#foreign.size === 0 ? undefined : loaded;
-    if (!wasActive && this.#active !== undefined) this.#whenActive();
   }
 
   async #load(): Promise<void> {

@@ -111,7 +111,7 @@ async function start(
     gates.close();
     return giveUp(error);
   });
-  api.aggregation.whenActive(() => server.takeUpgrades());
+  server.takeUpgrades();
   api.aggregation.followAfter(hooks.done);
   api.listensOn(server.address.port);
   const url = urlOf(config, server);
