@@ -202,3 +202,38 @@ test('WATCH-1: who may not watch is told so as ever', async () => {
   expect(answer.status).toBe(401);
   expect(JSON.parse(answer.body)).toMatchObject({ kind: 'Status', code: 401 });
 });
+
+const asProtocol = (token: string) =>
+  `base64url.bearer.authorization.svc.io.${Buffer.from(token).toString('base64url')}`;
+
+test('AUTHN-3: a browser sends its token as a protocol, beside one that is answered', async () => {
+  const namespace = await freshNamespace(server);
+  const told = (protocols: string) =>
+    open(watchOf(namespace), {
+      authorization: undefined,
+      'sec-websocket-protocol': protocols,
+    });
+  const watch = await told(`${asProtocol(adminToken)}, mine.example.com`);
+  expect(watch.status).toBe(101);
+  expect(watch.headers['sec-websocket-protocol']).toBe('mine.example.com');
+  const good = asProtocol(adminToken);
+  for (const protocols of [
+    good,
+    `${asProtocol('wrong')}, mine.example.com`,
+    `${good}, ${good}, mine.example.com`,
+    'base64url.bearer.authorization.svc.io.=, mine.example.com',
+    'base64url.bearer.authorization.svc.io._w, mine.example.com',
+  ]) {
+    const { status, body } = await told(protocols);
+    expect([protocols, status]).toEqual([protocols, 401]);
+    expect(body).not.toContain(adminToken);
+  }
+  expect((await told('mine.example.com')).status).toBe(403);
+});
+
+test('AUTHN-3: a token among protocols is none where no WebSocket is asked for', async () => {
+  const protocols = `${asProtocol(adminToken)}, mine.example.com`;
+  const headers = { 'sec-websocket-protocol': protocols };
+  const path = '/api/v1/namespaces/default/configmaps';
+  expect((await server.get(path, { token: undefined, headers })).status).toBe(403);
+});

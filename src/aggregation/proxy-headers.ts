@@ -1,4 +1,5 @@
 import type { Exchange, ResponseHeaders } from '../base/exchange.ts';
+import { protocolsOf } from '../base/websocket-protocols.ts';
 import type { UserInfo } from '../meta/types.ts';
 
 /** Headers of a request on its way, by lower-case name. */
@@ -24,8 +25,6 @@ const identity = ['x-remote-user', 'x-remote-uid', 'x-remote-group'];
 
 /** Longer names of headers are nobody's, and HTTP/2 is not made to carry them here. */
 const nameLengthMax = 126;
-/** A bearer token in the guise of a protocol, as browsers send it. */
-const bearerProtocol = 'base64url.bearer.authorization.';
 
 /** Answers' leave for scripts of other origins is this server's to give, not another's. */
 const crossOrigin = new Set([
@@ -93,15 +92,12 @@ function endToEnd(lines: readonly string[]): OutgoingHeaders {
     else if (isForwarded(name)) headers[name] = [...(headers[name] ?? []), value];
   }
   for (const name of namedIn(connection)) delete headers[name];
-  const protocols = (headers['sec-websocket-protocol'] ?? []).flatMap(withoutToken);
+  const protocols = (headers['sec-websocket-protocol'] ?? []).flatMap(
+    (header) => protocolsOf(header).names,
+  );
   if (protocols.length > 0) headers['sec-websocket-protocol'] = [protocols.join(', ')];
   else delete headers['sec-websocket-protocol'];
   return headers;
-}
-
-function withoutToken(protocols: string): string[] {
-  const names = protocols.split(',').map((one) => one.trim());
-  return names.filter((one) => !one.startsWith(bearerProtocol));
 }
 
 function isForwarded(name: string): boolean {

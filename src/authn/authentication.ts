@@ -3,7 +3,8 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import { StatusError } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { bearerToken } from './bearer.ts';
-import type { Authenticator } from './contract.ts';
+import type { Authenticator, Credentials } from './contract.ts';
+import { credentialsOf } from './websocket-token.ts';
 
 /** Who everybody is that showed no credential. */
 export const anonymousUser: UserInfo = {
@@ -21,6 +22,11 @@ export class NotRecognised extends StatusError {
     super({ code: 401, reason: 'Unauthorized', message: 'Unauthorized' });
     this.credential = credential;
   }
+}
+
+interface Asked {
+  readonly exchange: Exchange;
+  readonly shown: Credentials;
 }
 
 const authenticatedGroup = 'system:authenticated';
@@ -43,8 +49,8 @@ export function createAuthentication(options: {
   readonly onRejected?: (failure: { authenticator: string; error: unknown }) => void;
 }): Authenticate {
   const { authenticators, anonymous, anonymousPaths, onRejected } = options;
-  const finish = (exchange: Exchange, rejected: boolean): UserInfo => {
-    if (rejected || bearerToken(exchange) !== undefined) throw new NotRecognised('bad');
+  const finish = ({ exchange, shown }: Asked, rejected: boolean): UserInfo => {
+    if (rejected || bearerToken(shown) !== undefined) throw new NotRecognised('bad');
     const isLetIn = anonymous && anonymousPaths?.has(pathOf(exchange)) !== false;
     if (!isLetIn) throw new NotRecognised('none');
     return anonymousUser;
@@ -53,7 +59,7 @@ export function createAuthentication(options: {
     onRejected?.({ authenticator: authenticator.name, error });
 
   const continueAsync = async (
-    exchange: Exchange,
+    asked: Asked,
     state: { pending: Promise<UserInfo | undefined>; index: number; rejected: boolean },
   ): Promise<UserInfo> => {
     let { pending, rejected } = state;
@@ -67,19 +73,29 @@ export function createAuthentication(options: {
       }
       index += 1;
       const next = authenticators[index];
-      if (next === undefined) return finish(exchange, rejected);
-      pending = (async () => next.authenticate(exchange))();
+      if (next === undefined) return finish(asked, rejected);
+      pending = (async () => next.authenticate(asked.shown))();
+    }
+  };
+
+  const shownBy = (exchange: Exchange): Credentials => {
+    try {
+      return credentialsOf(exchange);
+    } catch (error) {
+      onRejected?.({ authenticator: 'websocket', error });
+      throw new NotRecognised('bad');
     }
   };
 
   return (exchange) => {
+    const shown = shownBy(exchange);
     let rejected = false;
     for (let index = 0; index < authenticators.length; index++) {
       const authenticator = authenticators[index]!;
       try {
-        const user = authenticator.authenticate(exchange);
+        const user = authenticator.authenticate(shown);
         if (user instanceof Promise) {
-          return continueAsync(exchange, { pending: user, index, rejected });
+          return continueAsync({ exchange, shown }, { pending: user, index, rejected });
         }
         if (user !== undefined) return withAuthenticatedGroup(user);
       } catch (error) {
@@ -87,7 +103,7 @@ export function createAuthentication(options: {
         refuse(authenticator, error);
       }
     }
-    return finish(exchange, rejected);
+    return finish({ exchange, shown }, rejected);
   };
 }
 

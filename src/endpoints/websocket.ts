@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Exchange, ResponseStream } from '../base/exchange.ts';
+import { protocolsOf } from '../base/websocket-protocols.ts';
 
 /**
  * The server's side of a WebSocket (RFC 6455) that only the server says something on: what a watch
@@ -41,7 +42,7 @@ export function refusesHandshake(exchange: Exchange): boolean {
     return refuse(400, 'missing or bad WebSocket Version', spoken);
   }
   if (!URL.canParse(exchange.header('origin') ?? '')) return refuse(403);
-  return protocolsOf(exchange).length > 1 ? refuse(400) : false;
+  return protocolsAsked(exchange).length > 1 ? refuse(400) : false;
 }
 
 /**
@@ -62,7 +63,7 @@ export function acceptWebSocket(
   const taken = exchange.takeOver();
   if (taken === undefined) return undefined;
   const key = `${exchange.header('sec-websocket-key')}${keySuffix}`;
-  const [protocol] = protocolsOf(exchange);
+  const [protocol] = protocolsAsked(exchange);
   const head = [
     'HTTP/1.1 101 Switching Protocols',
     'Upgrade: websocket',
@@ -82,10 +83,8 @@ export function acceptWebSocket(
   return stream;
 }
 
-function protocolsOf(exchange: Pick<Exchange, 'header'>): string[] {
-  const told = exchange.header('sec-websocket-protocol')?.trim() ?? '';
-  return told === '' ? [] : told.split(',').map((one) => one.trim());
-}
+const protocolsAsked = (exchange: Pick<Exchange, 'header'>): readonly string[] =>
+  protocolsOf(exchange.header('sec-websocket-protocol')).names;
 
 /** The header of a frame of the server's, which is whole and not masked. */
 function frameHead(kind: number, bytes: number): Buffer {

@@ -1,0 +1,33 @@
+import { isUtf8 } from 'node:buffer';
+import type { Exchange } from '../base/exchange.ts';
+import { protocolsOf } from '../base/websocket-protocols.ts';
+import type { Credentials } from './contract.ts';
+
+const base64url = /^[A-Za-z0-9_-]*$/;
+
+/**
+ * What tells who sends an exchange: a token that is sent as a protocol of a WebSocket stands in for the
+ * header that browsers cannot set (AUTHN-3). Throws for one that cannot be read, and when no other
+ * protocol is named, which the handshake could be answered with.
+ */
+export function credentialsOf(exchange: Exchange): Credentials {
+  if (exchange.header('authorization') !== undefined) return exchange;
+  if (exchange.header('upgrade')?.toLowerCase() !== 'websocket') return exchange;
+  const { names, tokens } = protocolsOf(exchange.header('sec-websocket-protocol'));
+  const [encoded, ...more] = tokens;
+  if (encoded === undefined) return exchange;
+  if (more.length > 0) throw new Error('multiple base64.bearer.authorization tokens specified');
+  if (!base64url.test(encoded) || encoded.length % 4 === 1) {
+    throw new Error('invalid base64.bearer.authorization token encoding');
+  }
+  const bytes = Buffer.from(encoded, 'base64url');
+  if (!isUtf8(bytes)) throw new Error('invalid base64.bearer.authorization token');
+  if (bytes.length === 0) return exchange;
+  if (names.length === 0) throw new Error('missing additional subprotocol');
+  const authorization = `Bearer ${bytes.toString()}`;
+  return {
+    header: (name) => (name === 'authorization' ? authorization : exchange.header(name)),
+    headerLines: () => exchange.headerLines(),
+    connection: exchange.connection,
+  };
+}
