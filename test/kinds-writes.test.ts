@@ -305,18 +305,6 @@ describe('other forms', () => {
 });
 
 describe('deletion', () => {
-  test('DEL-3: of a collection answers with the list of what it found', async () => {
-    const path = at('/api/v1', 'configmaps');
-    const labels = { gone: 'yes' };
-    await server.post(path, { metadata: { name: 'a', labels }, data: { a: 'b' } });
-    const remove = () => server.remove(`${path}?labelSelector=gone%3Dyes`);
-    const { body, status } = await remove();
-    expect(status).toBe(200);
-    expect(body).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMapList' });
-    expect(body.items).toMatchObject([{ metadata: { name: 'a' }, data: { a: 'b' } }]);
-    expect((await remove()).body).toMatchObject({ kind: 'ConfigMapList', items: [] });
-  });
-
   test('DEL-4: of a Namespace says when, and no grace', async () => {
     const own = await freshNamespace(server);
     const { body } = await server.remove(`/api/v1/namespaces/${own}${dryRun}`);

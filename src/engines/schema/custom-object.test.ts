@@ -200,7 +200,7 @@ describe('a custom object', () => {
     [{ spec: { child: { kind: 1 } } }, 'spec.child.kind: Invalid value: 1: must be a string'],
     [
       { spec: { child: { metadata: { name: 1 } } } },
-      'spec.child.metadata: Invalid value: map[string]interface {}{"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string',
+      'spec.child.metadata: Invalid value: {"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string',
     ],
   ];
   test.each(refused)('refuses %j', (body, message) => {
