@@ -186,6 +186,20 @@ test('WATCH-9: protobuf comes in binary messages, without a length before them',
   expect(message?.payload.subarray(0, 7)).toEqual(Buffer.from('\n\x05ADDED'));
 });
 
+test('WATCH-7: a client that pings and does not read keeps nothing but its place', async () => {
+  const namespace = await freshNamespace(server);
+  const watch = await open(watchOf(namespace, '&timeoutSeconds=2'));
+  watch.socket?.pause();
+  const ping = Buffer.concat(Array.from({ length: 2000 }, () => clientFrame(9, Buffer.alloc(125))));
+  for (let round = 0; round < 40; round += 1) {
+    await new Promise((resolve) => watch.socket?.write(ping, resolve));
+  }
+  watch.socket?.resume();
+  await eventually(async () => watch.isClosed(), 'the end');
+  expect(watch.messages.length).toBeGreaterThan(0);
+  expect(watch.messages.every(({ opcode }) => opcode === 10 || opcode === 8)).toBe(true);
+});
+
 test.each([
   [{ 'sec-websocket-key': undefined }, 400, 'mismatch challenge/response'],
   [{ 'sec-websocket-version': '8' }, 400, 'missing or bad WebSocket Version'],

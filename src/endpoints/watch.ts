@@ -28,7 +28,9 @@ export async function watchEndpoint(call: ApiCall, options: ListOptions): Promis
   if (overSocket && refusesHandshake(exchange)) return;
   const sink = createSink({
     open: () =>
-      (overSocket ? acceptWebSocket(exchange, { ...messagesOf(call), onGone: gone }) : undefined) ??
+      (overSocket
+        ? acceptWebSocket(exchange, { ...messagesOf(call), onGone: gone, clock })
+        : undefined) ??
       exchange.stream({ status: 200, headers: answerHeaders(call, encoding.contentType) }),
     errorFrame: encoding.errorFrame,
     firstFrames: encoding.firstFrames,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
+import type { Clock, Timer } from '../base/clock.ts';
 import type { Exchange, ResponseStream } from '../base/exchange.ts';
 import { protocolsOf } from '../base/websocket-protocols.ts';
 
@@ -13,9 +14,22 @@ const controlMax = 125;
 const opcode = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 const normalClosure = 1000;
 const protocolError = 1002;
+/** How long a client gets to read the rest, once the watch is over. */
+const partingMs = 10_000;
 
 /** How messages are told apart in what a stream is written: each at a time, from the front. */
 export type MessageEnd = (bytes: Buffer, start: number) => number;
+
+/** What is said over a WebSocket, and how. */
+export interface WebSocketOptions {
+  readonly form: 'text' | 'binary';
+  readonly messageEnd: MessageEnd;
+  /** Bytes at a message's beginning that are left out. */
+  readonly leadingBytes: number;
+  /** Called once when the client has closed or broken the connection. */
+  readonly onGone: () => void;
+  readonly clock: Clock;
+}
 
 /** Whether the answer is wanted over a WebSocket. */
 export function wantsWebSocket(exchange: Pick<Exchange, 'header'>): boolean {
@@ -47,18 +61,12 @@ export function refusesHandshake(exchange: Exchange): boolean {
 
 /**
  * Takes the connection for messages of the server's, cut as `messageEnd` says. What the client sends
- * is read and left. `onGone` runs once when the client has closed or broken the connection. The
- * handshake must not be one that is refused. Undefined when the connection cannot be had.
+ * is read and left. The handshake must not be one that is refused. Undefined when the connection
+ * cannot be had.
  */
 export function acceptWebSocket(
   exchange: Exchange,
-  options: {
-    readonly form: 'text' | 'binary';
-    readonly messageEnd: MessageEnd;
-    /** Bytes at a message's beginning that are left out. */
-    readonly leadingBytes: number;
-    readonly onGone: () => void;
-  },
+  options: WebSocketOptions,
 ): ResponseStream | undefined {
   const taken = exchange.takeOver();
   if (taken === undefined) return undefined;
@@ -103,25 +111,21 @@ class WebSocketStream implements ResponseStream {
   readonly #messageEnd: MessageEnd;
   readonly #leadingBytes: number;
   readonly #frames: ClientFrames;
+  readonly #clock: Clock;
   #onGone: (() => void) | undefined;
+  #drained: (() => void) | undefined;
+  #parting: Timer | undefined;
   #isClosing = false;
 
-  constructor(
-    socket: Socket,
-    options: {
-      readonly form: 'text' | 'binary';
-      readonly messageEnd: MessageEnd;
-      readonly leadingBytes: number;
-      readonly onGone: () => void;
-    },
-  ) {
+  constructor(socket: Socket, options: WebSocketOptions) {
     this.#socket = socket;
     this.#form = opcode[options.form];
     this.#messageEnd = options.messageEnd;
     this.#leadingBytes = options.leadingBytes;
     this.#onGone = options.onGone;
+    this.#clock = options.clock;
     this.#frames = new ClientFrames({
-      ping: (payload) => this.#send(opcode.pong, payload),
+      ping: (payload) => this.#answer(payload),
       close: (code) => this.#close(code),
     });
   }
@@ -131,6 +135,7 @@ class WebSocketStream implements ResponseStream {
   }
 
   gone(): void {
+    this.#parting?.stop();
     const told = this.#onGone;
     this.#onGone = undefined;
     this.#isClosing = true;
@@ -151,7 +156,8 @@ class WebSocketStream implements ResponseStream {
   }
 
   onDrain(callback: () => void): void {
-    this.#socket.on('drain', callback);
+    if (this.#drained === undefined) this.#socket.on('drain', () => this.#drained?.());
+    this.#drained = callback;
   }
 
   get bufferedBytes(): number {
@@ -167,6 +173,11 @@ class WebSocketStream implements ResponseStream {
     this.#socket.destroy();
   }
 
+  /** Who asks and does not read is not answered: only the last ping needs a pong. */
+  #answer(payload: Buffer): void {
+    if (!this.#socket.writableNeedDrain) this.#send(opcode.pong, payload);
+  }
+
   #send(kind: number, payload: Buffer): boolean {
     if (this.#socket.destroyed || this.#socket.writableEnded) return true;
     this.#socket.write(frameHead(kind, payload.length));
@@ -178,13 +189,27 @@ class WebSocketStream implements ResponseStream {
     this.#send(opcode.close, Buffer.from([code >> 8, code & 0xff]));
     this.#isClosing = true;
     this.#socket.destroySoon();
+    // Who does not read what is left would keep the connection.
+    this.#parting = this.#clock.after(partingMs, () => this.#socket.destroy());
   }
+}
+
+const noBytes: Buffer = Buffer.alloc(0);
+
+/** Of a client's frame; undefined while too little is there. One without a mask ends here. */
+function headSize([, second]: Buffer): number | undefined {
+  if (second === undefined) return undefined;
+  if (second < 0x80) return 2;
+  const length = second & 0x7f;
+  const more = length === 127 ? 8 : length === 126 ? 2 : 0;
+  return 2 + more + 4;
 }
 
 /** Reads the client's frames as they come: nothing of a message is kept, of a ping at most 125 bytes. */
 class ClientFrames {
   readonly #told: { ping(payload: Buffer): void; close(code: number): void };
-  #head = Buffer.alloc(0);
+  /** A header of which not all is there. */
+  #begun: Buffer = noBytes;
   #kind = 0;
   #left = 0;
   #mask = Buffer.alloc(4);
@@ -200,24 +225,17 @@ class ClientFrames {
     while (rest.length > 0 || (this.#isInPayload && this.#left === 0)) {
       if (this.#isInPayload) rest = this.#payload(rest);
       else {
-        this.#head = Buffer.concat([this.#head, rest]);
-        const size = this.#headSize();
-        if (size === undefined || this.#head.length < size) return;
-        rest = this.#head.subarray(size);
-        if (!this.#begin(this.#head.subarray(0, size))) return;
-        this.#head = Buffer.alloc(0);
+        const all = this.#begun.length === 0 ? rest : Buffer.concat([this.#begun, rest]);
+        const size = headSize(all);
+        if (size === undefined || all.length < size) {
+          this.#begun = all;
+          return;
+        }
+        this.#begun = noBytes;
+        rest = all.subarray(size);
+        if (!this.#begin(all.subarray(0, size))) return;
       }
     }
-  }
-
-  /** Of the frame's header; undefined while too little of it is there. One without a mask ends here. */
-  #headSize(): number | undefined {
-    const second = this.#head[1];
-    if (second === undefined) return undefined;
-    if (second < 0x80) return 2;
-    const length = second & 0x7f;
-    const more = length === 127 ? 8 : length === 126 ? 2 : 0;
-    return 2 + more + 4;
   }
 
   /** False when the frame is none a client may send. */
