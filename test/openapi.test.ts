@@ -270,10 +270,10 @@ describe('what documents say', () => {
     expect(metadata.value.schema.allOf[0].reference.ref).toBe(
       `#/components/schemas/${meta}ObjectMeta`,
     );
-    const [kind] = pod.extension.map((one: Loose) => [one.name, JSON.parse(one.value.yaml)]);
+    const [kind] = pod.extension.map((one: Loose) => [one.name, one.value.yaml]);
     expect(kind).toEqual([
       'x-kubernetes-group-version-kind',
-      [{ group: '', version: 'v1', kind: 'Pod' }],
+      '- group: ""\n  kind: Pod\n  version: v1\n',
     ]);
   });
 
@@ -517,11 +517,8 @@ describe('OpenAPI 2', () => {
       expect(patch.operationId).toBe('patchCoreV1NamespacedPod');
       const query = patch.parameters.map((one: Loose) => one.parameter.nonBody?.query?.name);
       expect(query).toEqual([undefined, 'dryRun', 'fieldManager', 'fieldValidation', 'force']);
-      const extensions = patch.extension.map((one: Loose) => [
-        one.name,
-        JSON.parse(one.value.yaml),
-      ]);
-      expect(extensions).toContainEqual(['x-kubernetes-action', 'patch']);
+      const extensions = patch.extension.map((one: Loose) => [one.name, one.value.yaml]);
+      expect(extensions).toContainEqual(['x-kubernetes-action', 'patch\n']);
       const definitions = new Map<string, Loose>(
         read.definitions.named.map((one: Loose) => [one.name, one.value]),
       );

@@ -39,8 +39,8 @@ describe('schemas in protobuf', () => {
     ['truths', { exclusiveMaximum: true }, { exclusiveMaximum: true }],
     ['text beyond ASCII', { description: 'Ж€𝄞' }, { description: 'Ж€𝄞' }],
     ['references', { $ref: '#/definitions/a' }, { ref: '#/definitions/a' }],
-    ['lists in order', { enum: ['a', 1] }, { enum: [{ yaml: '"a"\n' }, { yaml: '1\n' }] }],
-    ['defaults', { default: { a: null } }, { default: { yaml: '{"a":null}\n' } }],
+    ['lists in order', { enum: ['a', 1] }, { enum: [{ yaml: 'a\n' }, { yaml: '1\n' }] }],
+    ['defaults', { default: { a: null } }, { default: { yaml: 'a: null\n' } }],
     ['items', { items: { maximum: 1 } }, { items: { schema: [{ maximum: 1 }] } }],
     [
       'schemas of other members',
@@ -51,7 +51,7 @@ describe('schemas in protobuf', () => {
     [
       'extensions',
       { 'x-kubernetes-a': ['b'] },
-      { extension: [{ name: 'x-kubernetes-a', value: { yaml: '["b"]\n' } }] },
+      { extension: [{ name: 'x-kubernetes-a', value: { yaml: '- b\n' } }] },
     ],
     ['unknown members not at all', { surprise: 1 }, {}],
   ])('%s', (_, schema, message) => {

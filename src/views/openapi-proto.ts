@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
-import { encodeJson } from '../codec/json.ts';
+import { encodeYaml } from '../codec/yaml-write.ts';
 
 /**
  * OpenAPI documents in protobuf, which some clients ask for. Tables of the messages' shapes stand
@@ -7,7 +7,7 @@ import { encodeJson } from '../codec/json.ts';
  * forward, so that the length of one is known when its head is written.
  */
 
-/** `string`, `bool`, `int`, `double`, `any` (JSON in a string) or the name of a message. */
+/** `string`, `bool`, `int`, `double`, `any` (YAML in a string) or the name of a message. */
 export type FieldType = string;
 
 /** How a JSON value becomes a message. */
@@ -16,7 +16,7 @@ export interface MessageShape {
   readonly fields?: Readonly<Record<string, readonly [number: number, type: FieldType]>>;
   /** All other members, as pairs of name (1) and value (2) in this field. */
   readonly named?: readonly [number: number, type: FieldType];
-  /** Members beginning with `x-`, as pairs of name and JSON. */
+  /** Members beginning with `x-`, as pairs of name and YAML. */
   readonly extensions?: number;
   /** The value itself stands in a field that depends on it; undefined: in none. */
   readonly wrap?: (value: JsonValue) => readonly [number: number, type: FieldType] | undefined;
@@ -94,7 +94,7 @@ function writeField(writer: BackwardWriter, { number, type }: Field, value: Json
       return;
     case 'any':
       writer.delimited(number, () => {
-        writer.delimited(2, () => writer.text(`${encodeJson(value).toString('utf8')}\n`));
+        writer.delimited(2, () => writer.text(encodeYaml(value)));
       });
       return;
     case 'bool':
