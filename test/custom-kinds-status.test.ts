@@ -123,6 +123,18 @@ describe('authorities of a conversion webhook', () => {
     [block('KEY', 'YWJj'), 'no valid certificate authority data seen'],
     [`${block('KEY', 'YWJj')}\n`, 'unable to parse bytes as PEM block'],
   ];
+  test.each([
+    ['lines', block('CERTIFICATE', `${`${':'.repeat(60)}\n`.repeat(100)}!`)],
+    ['beginnings', `${'-----BEGIN A-----'.repeat(60_000)}-----END B-----`],
+  ])('CRD-4: a bundle of many %s is read but once', async (sort, bundle) => {
+    const group = `${sort}.example.com`;
+    const definition = definitionOf({ group, plural: 'seals', kind: 'Seal' });
+    definition.spec.conversion = conversion(bundle);
+    await server.post(definitions, definition);
+    const established = find(`seals.${group}`, 'Established');
+    await eventually(async () => (await established())?.reason === 'InvalidCABundle');
+  });
+
   test('CRD-4: what is served takes no bundle that cannot be read', async () => {
     const group = 'served-bundles.example.com';
     await server.post(definitions, definitionOf({ group, plural: 'seals', kind: 'Seal' }));

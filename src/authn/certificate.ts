@@ -107,8 +107,8 @@ function bundleProblem(pem: string): string | undefined {
     : 'unable to parse bytes as PEM block';
 }
 
-/** Headers, if any, and base64. */
-const blockBody = /^(?:[^\n]*:[^\n]*\n)*[A-Za-z0-9+/=\s]*$/;
+/** Headers, if any, and base64. A line is taken in one way alone: others' texts are matched here. */
+const blockBody = /^(?:[^\n:]*:[^\n]*\n)*[A-Za-z0-9+/=\s]*$/;
 
 function bodyOf(block: string): string {
   return block.slice(block.indexOf('\n') + 1, block.lastIndexOf('-----END '));

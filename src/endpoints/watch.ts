@@ -1,6 +1,6 @@
 import type { ResponseStream } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { itemEnd } from '../codec/cbor/well-formed.ts';
+import { itemEnd } from '../codec/cbor/cursor.ts';
 import { StatusError } from '../meta/status.ts';
 import { watchedKind, whenLoaded } from '../registry/conversion/views.ts';
 import type { ListOptions } from '../request/options.ts';

@@ -130,6 +130,14 @@ export class Cursor {
   }
 }
 
+/** Where the item ends that begins at `start`, among several that are known to be well-formed. */
+export function itemEnd(bytes: Buffer, start: number): number {
+  const cursor = new Cursor(bytes);
+  cursor.at = start;
+  cursor.skip();
+  return cursor.at;
+}
+
 /** A float of the width that its head told, of 16, 32 or 64 bits. */
 export function floatOf(width: number, argument: number | bigint): number {
   const bytes = Buffer.alloc(8);

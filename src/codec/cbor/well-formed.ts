@@ -25,14 +25,6 @@ export function checkWellFormed(bytes: Buffer): void {
   }
 }
 
-/** Where the item ends that begins at `start`, among several behind each other. Throws CborError. */
-export function itemEnd(bytes: Buffer, start: number): number {
-  const check = new Check(bytes);
-  check.at = start;
-  check.item(0);
-  return check.at;
-}
-
 class Check extends Cursor {
   item(level: number): void {
     const { type, argument } = this.checkedHead();
