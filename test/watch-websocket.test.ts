@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto';
 import https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { decodeCbor } from '../src/codec/cbor/decode.ts';
 import { adminToken, configMap, eventually, freshNamespace, startTestServer } from './harness.ts';
 
 /** Watches over WebSockets, as browsers and some clients ask for them. */
 
 let server: Awaited<ReturnType<typeof startTestServer>>;
 beforeAll(async () => {
-  server = await startTestServer();
+  server = await startTestServer({ cborServed: true });
 });
 afterAll(() => server.stop());
 const sockets: Duplex[] = [];
@@ -184,6 +185,20 @@ test('WATCH-9: protobuf comes in binary messages, without a length before them',
   expect(message?.opcode).toBe(2);
   // A WatchEvent begins with its type.
   expect(message?.payload.subarray(0, 7)).toEqual(Buffer.from('\n\x05ADDED'));
+});
+
+test('WATCH-9: CBOR comes in binary messages, an item each, however large', async () => {
+  const namespace = await freshNamespace(server);
+  const path = `/api/v1/namespaces/${namespace}/configmaps`;
+  const data = Object.fromEntries(Array.from({ length: 1100 }, (_, at) => [`k${at}`, 'v']));
+  await server.post(path, configMap('many', { data }));
+  await server.post(path, configMap('one'));
+  const watch = await open(watchOf(namespace), { accept: 'application/cbor' });
+  await eventually(async () => watch.messages.length === 2, 'the events');
+  expect(watch.messages.map(({ opcode }) => opcode)).toEqual([2, 2]);
+  expect(watch.messages[0]?.payload.includes('k1099')).toBe(true);
+  const last = decodeCbor(watch.messages[1]?.payload ?? Buffer.alloc(0));
+  expect(last).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'one' } } });
 });
 
 test('WATCH-7: a client that pings and does not read keeps nothing but its place', async () => {
