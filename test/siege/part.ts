@@ -1,0 +1,26 @@
+/** How one run of a part of the siege goes. */
+export interface SiegeOptions {
+  /** Determines every random choice; printed when something fails. */
+  readonly seed: number;
+  /** How often the part does what it does: each part says what one round is. */
+  readonly rounds: number;
+  /** Prints one line of progress. */
+  readonly log: (line: string) => void;
+}
+
+/** What a part measured, by name with the unit last: `{ histories: 500, lagMsMax: 14 }`. */
+export type SiegeFigures = Readonly<Record<string, number | string>>;
+
+/**
+ * One kind of attack on a server, seeded and bounded in count and time. A short run of each is a
+ * test beside it (`<name>.test.ts`); `npm run siege` runs them at any length. `run` rejects with the
+ * seed and the round in its message where a guarantee does not hold.
+ */
+export interface SiegePart {
+  readonly name: string;
+  /** One sentence for `npm run siege -- --help`. */
+  readonly summary: string;
+  /** Rounds when none are given on the command line. */
+  readonly defaultRounds: number;
+  run(options: SiegeOptions): Promise<SiegeFigures>;
+}
