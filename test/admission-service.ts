@@ -16,6 +16,8 @@ export type Response = Record<string, unknown>;
 export interface AdmissionService {
   readonly url: string;
   readonly caBundle: string;
+  /** A bundle of the service's own certificate alone. */
+  readonly leafBundle: string;
   /** Reviews that came to a path, in their order. */
   at(path: string): readonly Loose[];
   /** All calls, in their order. */
@@ -38,6 +40,7 @@ export async function startAdmissionService(hosts?: readonly string[]): Promise<
   return {
     url: service.url,
     caBundle: Buffer.from(service.caPem).toString('base64'),
+    leafBundle: Buffer.from(service.leafPem).toString('base64'),
     at: (path) => service.received.filter((call) => pathOf(call) === path).map(({ body }) => body),
     received: service.received,
     answer: (path, make) =>

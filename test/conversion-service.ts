@@ -9,6 +9,8 @@ export type Convert = (object: Loose, desired: string) => Loose;
 export interface ConversionService {
   readonly url: string;
   readonly caBundle: string;
+  /** A bundle of the service's own certificate alone. */
+  readonly leafBundle: string;
   /** Calls in their order, since `forget`. */
   readonly received: Received[];
   /** How it converts from now on, at every path. */
@@ -29,6 +31,7 @@ export async function startConversionService(
   const service: ConversionService = {
     url: http.url,
     caBundle: Buffer.from(http.caPem).toString('base64'),
+    leafBundle: Buffer.from(http.leafPem).toString('base64'),
     received: http.received,
     convert: swap,
     reply: undefined,

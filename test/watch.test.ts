@@ -211,6 +211,22 @@ describe('bookmarks and initial events', () => {
     }
   });
 
+  test('WATCH-5: in the kubernetes dialect the two annotations have domains of their own', async () => {
+    const other = await startTestServer({ dialect: 'kubernetes' });
+    try {
+      const query = 'watch=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan';
+      const watch = await other.watch(`/api/v1/nodes?${query}&sendInitialEvents=true`);
+      await watch.until((events) => events.length === 1);
+      expect(Object.keys(watch.events[0]?.object.metadata.annotations)).toEqual([
+        'k8s.io/initial-events-end',
+        'kubernetes.io/initial-events-list-blueprint',
+      ]);
+      watch.close();
+    } finally {
+      await other.stop();
+    }
+  });
+
   test('WATCH-5: without bookmarks none marks the end; false sends no initial events', async () => {
     const namespace = await freshNamespace(server);
     await make(namespace, 'a');

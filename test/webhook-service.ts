@@ -30,6 +30,8 @@ export interface WebhookService {
   readonly directory: string;
   /** The authority that signed its certificate. */
   readonly caPem: string;
+  /** The service's own certificate, without its authority's. */
+  readonly leafPem: string;
   readonly received: Received[];
   /** What it says from now on, or promises to. */
   answer: (call: Received) => Reply;
@@ -98,6 +100,7 @@ export async function startWebhookService(
     url,
     directory,
     caPem: certificates.caPem,
+    leafPem: certificates.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)[0] ?? '',
     received,
     answer: () => ({ status: 500 }),
     onGone: () => {},

@@ -4,6 +4,7 @@ import { isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { parsePemBundle } from '../authn/certificate.ts';
+import { trustIn } from '../base/trust.ts';
 import { ConnectionError } from '../client/http-client.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
 
@@ -143,7 +144,7 @@ function tlsOptions(settings: TransportSettings): https.AgentOptions {
   return {
     servername: serverName,
     minVersion: 'TLSv1.2',
-    ...(caPem === undefined ? {} : { ca: caPem }),
+    ...trustIn(caPem),
     ...(certificate === undefined
       ? {}
       : { cert: certificate.certificatePem, key: certificate.keyPem }),

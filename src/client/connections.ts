@@ -2,6 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
 import { checkServerIdentity } from 'node:tls';
+import { trustIn } from '../base/trust.ts';
 import type { ClientConfig } from './client-config.ts';
 import type { Credential } from './credential.ts';
 import { SecureTunnelAgent, TunnelAgent } from './tunnel.ts';
@@ -55,7 +56,7 @@ function secureAgent(config: ClientConfig, shown: Credential): https.Agent {
 
 function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions {
   return {
-    ...(config.caPem === undefined ? {} : { ca: config.caPem }),
+    ...trustIn(config.caPem),
     ...(shown.certificatePem === undefined ? {} : { cert: shown.certificatePem }),
     ...(shown.keyPem === undefined ? {} : { key: shown.keyPem }),
     ...(config.tlsServerName === undefined ? {} : nameToCheck(config.tlsServerName)),

@@ -48,8 +48,8 @@ export class SecureTunnelAgent extends https.Agent {
 
   override createConnection(options: https.RequestOptions, callback?: AgentCallback): undefined {
     const connected = told(callback);
-    const { ca, rejectUnauthorized } = options;
-    const trust = { ca, rejectUnauthorized };
+    const { ca, allowPartialTrustChain, rejectUnauthorized } = options;
+    const trust = { ca, allowPartialTrustChain, rejectUnauthorized };
     openTunnel({ proxyUrl: this.#proxyUrl, to: options, trust }, (error, socket) => {
       if (error !== null || socket === undefined) return connected(error, socket);
       const secured = tls.connect({ ...(options as tls.ConnectionOptions), socket });
@@ -67,7 +67,10 @@ interface Tunnel {
   readonly proxyUrl: string;
   readonly to: Destination;
   /** How a proxy with TLS is trusted: as the server is. */
-  readonly trust?: Pick<https.RequestOptions, 'ca' | 'rejectUnauthorized'>;
+  readonly trust?: Pick<
+    https.RequestOptions,
+    'ca' | 'allowPartialTrustChain' | 'rejectUnauthorized'
+  >;
 }
 
 /** Asks the proxy for a connection to the destination, and hands it on. */

@@ -102,7 +102,7 @@ function endOfInitial(call: ApiCall, transform: Transform | undefined): JsonObje
   const text = Buffer.concat(form === 'json' ? [bytes, lineEnd].flat() : [bytes].flat());
   return {
     [dialect.groupLabel('initial-events-end')]: 'true',
-    [dialect.groupLabel('initial-events-list-blueprint')]: text.toString('base64'),
+    [dialect.label('initial-events-list-blueprint')]: text.toString('base64'),
   };
 }
 

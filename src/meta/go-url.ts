@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { goQuoted } from './field-error.ts';
 
 /** A URL as Go's `url.Parse` reads it; parts that are not there are empty. */
@@ -50,6 +51,37 @@ export function parseGoUrl(text: string): GoUrl | string {
     hostProblem(host) ?? userProblem(authority.slice(0, Math.max(at, 0))) ?? escapeProblem(path);
   if (why !== undefined) return wrong(why);
   return { ...bare, user: at < 0 ? undefined : authority.slice(0, at), host, path };
+}
+
+/**
+ * A path as upstream's REST clients send it: cleaned of empty and dot segments and of a slash at its
+ * end, then escaped anew. A server that is particular about paths redirects clients that send more.
+ * @param path without escapes: a percent sign stands for itself
+ */
+export function sentPath(path: string): string {
+  const bytes = Buffer.from(path, 'utf8').toString('latin1');
+  return escapedBytes(cleaned(bytes));
+}
+
+/** As `sentPath`, for the path of a URL, whose escapes are read first: `/%2F/d` is `/d`. */
+export function sentUrlPath(path: string): string {
+  const bytes = Buffer.from(path, 'utf8').toString('latin1');
+  const plain = bytes.replace(/%([0-9a-f]{2})/gi, (_, hex) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return escapedBytes(cleaned(plain));
+}
+
+function cleaned(path: string): string {
+  const clean = posix.normalize(`/${path}`);
+  return clean.length > 1 && clean.endsWith('/') ? clean.slice(0, -1) : clean;
+}
+
+function escapedBytes(bytes: string): string {
+  return bytes.replace(/[^A-Za-z0-9\-_.~$&+,/:;=@]/g, (byte) => {
+    const hex = byte.charCodeAt(0).toString(16).toUpperCase();
+    return `%${hex.padStart(2, '0')}`;
+  });
 }
 
 function hostProblem(host: string): string | undefined {

@@ -8,6 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import type { ClientConfig } from '../client/client-config.ts';
 import { createHttpClient, type HttpClient } from '../client/http-client.ts';
 import { goNetworkError } from '../client/network-wording.ts';
+import { parseGoUrl, sentPath, sentUrlPath } from '../meta/go-url.ts';
 import { StatusError } from '../meta/status.ts';
 import type { ClientMeter } from './client-metrics.ts';
 import { hostRoots } from './host-roots.ts';
@@ -93,13 +94,18 @@ export function createAdmissionWebhooks(options: {
 /** The address as the configuration has it, for messages. */
 function shownUrl(address: WebhookAddress): string {
   if (address.service === undefined) {
-    return URL.canParse(address.url) ? new URL(address.url).href : address.url;
+    if (!URL.canParse(address.url)) return address.url;
+    return `${new URL(address.url).origin}${pathOf(address.url)}`;
   }
   const { namespace, name, path, port } = address.service;
-  return `https://${name}.${namespace}.svc:${port}${rooted(path)}`;
+  return `https://${name}.${namespace}.svc:${port}${sentPath(path)}`;
 }
 
-const rooted = (path: string) => (path.startsWith('/') ? path : `/${path}`);
+/** The path that a webhook's URL leads to. */
+function pathOf(url: string): string {
+  const parsed = parseGoUrl(url);
+  return typeof parsed === 'string' ? new URL(url).pathname : sentUrlPath(parsed.path);
+}
 
 async function targetOf(
   address: WebhookAddress,
@@ -112,7 +118,7 @@ async function targetOf(
     const host = url.port === '' ? `${url.hostname}:443` : url.host;
     return {
       client: clientFor({ server, caPem }, host, calling),
-      path: url.pathname,
+      path: pathOf(address.url),
       host: undefined,
       named: url.host,
     };
@@ -124,7 +130,7 @@ async function targetOf(
   const host = `${tlsServerName}:${port}`;
   return {
     client: clientFor({ server, caPem, tlsServerName }, host, calling),
-    path: rooted(path),
+    path: sentPath(path),
     host,
     named: host,
   };

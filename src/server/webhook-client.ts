@@ -7,6 +7,7 @@ import type { ClientConfig } from '../client/client-config.ts';
 import { ConnectionError, createHttpClient, type HttpClient } from '../client/http-client.ts';
 import { decodeJson } from '../codec/json.ts';
 import { printGoDuration } from '../engines/schema/go-duration.ts';
+import { parseGoUrl, sentUrlPath } from '../meta/go-url.ts';
 import type { ClientMeter } from './client-metrics.ts';
 import { readWhole } from './read-whole.ts';
 import { apiRelease } from './version.ts';
@@ -67,15 +68,17 @@ export function createWebhook(options: {
 }): ConnectedWebhook {
   const { timeoutMs, callsMax = defaultCallsMax } = options;
   const { major, minor, patch } = apiRelease;
+  const server = sentUrl(options.client.server);
   const http = createHttpClient({
     ...options.client,
+    server,
     userAgent: `kube-apiserver/v${major}.${minor}.${patch}`,
   });
   const closed = new AbortController();
   // Each call under way listens.
   setMaxListeners(0, closed.signal);
-  const path = pathOf(options.client.server, timeoutMs);
-  const { host } = new URL(options.client.server);
+  const path = pathOf(server, timeoutMs);
+  const { host } = new URL(server);
   const asking = { ...options, http, path, host, closed: closed.signal };
   let calls = 0;
   let retired = false;
@@ -176,6 +179,12 @@ async function attempt<T>(
   } finally {
     onAttempt?.({ outcome, durationMs: clock.monotonic() - startMs });
   }
+}
+
+/** The address with its path as upstream's clients send it. */
+function sentUrl(server: string): string {
+  const parsed = parseGoUrl(server);
+  return typeof parsed === 'string' ? server : new URL(server).origin + sentUrlPath(parsed.path);
 }
 
 /** What stands behind the address; upstream tells the service how long it waits. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Clock } from '../../base/clock.ts';
+import { trustIn } from '../../base/trust.ts';
 
 /** How a provider is reached: its authorities, and the clock that ends what takes too long. */
 export interface ProviderAccess {
@@ -73,7 +74,7 @@ function get(
         accept: 'application/json',
         ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
       },
-      ...(authorities === undefined ? {} : { ca: authorities as string | string[] }),
+      ...trustIn(authorities),
     });
     const timer = clock.after(fetchTimeoutMs, () =>
       fail(new FetchError(`no whole answer within ${fetchTimeoutMs} ms`)),

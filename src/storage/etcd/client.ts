@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
+import { trustIn } from '../../base/trust.ts';
 import type { StoreError } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
 import { addressOf } from './address.ts';
@@ -174,7 +175,7 @@ function memberOf(
   const hasCertificates = ca !== undefined || certificate !== undefined;
   const { host, address, secure } = addressOf(server, { hasCertificates });
   const tls: ConnectionOptions = {
-    ...(ca === undefined ? {} : { ca }),
+    ...trustIn(ca),
     ...(certificate === undefined ? {} : { cert: certificate }),
     ...(key === undefined ? {} : { key }),
     // TLS names hosts, not addresses; the certificate is judged by the address all the same.
