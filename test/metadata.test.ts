@@ -108,6 +108,13 @@ describe('META-2: the fields that are the server’s', () => {
     expect(answer.body.message).toBe('resourceVersion should not be set on objects to be created');
   });
 
+  test('META-2, DRY-1: a resourceVersion is refused last, and not in a dry run', async () => {
+    const invalid = withMeta({ resourceVersion: '1', labels: { 'not a key': '' } });
+    expect((await server.post(maps, invalid)).status).toBe(422);
+    const dry = await server.post(`${maps}?dryRun=All`, withMeta({ resourceVersion: '1' }));
+    expect(dry.status).toBe(201);
+  });
+
   test.each(['0', '00', 'abc', '-1', '18446744073709551616'])(
     'META-2: a resourceVersion on create that can be none is passed over: %s',
     async (resourceVersion) => {

@@ -28,6 +28,23 @@ async function whoAmI(token: string) {
   return server.post(`/apis/${group}/v1/selfsubjectreviews`, body, { token });
 }
 
+test('CODEC-5: what has no columns cannot be had as a table', async () => {
+  const accept = 'application/json;as=Table;g=meta.svc.io;v=v1';
+  const at = await makeAccount();
+  const review = { apiVersion: `${group}/v1`, kind: 'SelfSubjectReview' };
+  const reviews = `/apis/${group}/v1/selfsubjectreviews`;
+  const tokens = `${at}/serviceaccounts/robot/token`;
+  for (const [path, body] of [
+    [reviews, review],
+    [tokens, tokenRequest({})],
+  ] as const) {
+    const refused = await server.post(path, body, { accept });
+    expect([refused.status, refused.body.reason], path).toEqual([406, 'NotAcceptable']);
+    const next = await server.post(path, body, { accept: `${accept},application/json` });
+    expect([next.status, next.body.kind], path).toEqual([201, body.kind]);
+  }
+});
+
 async function makePod(
   at: string,
   labels: Record<string, string> = {},

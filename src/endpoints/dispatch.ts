@@ -31,6 +31,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   if (run === undefined) throw refusedMethod(info, found.def);
   const output = negotiateOutput(exchange, info, {
     served: context.encodings.of(found.def),
+    tables: hasTables(info, found.def) ? 'some' : 'none',
     beforeRefusal: () => {
       if (acrossNamespaces.has(info.verb)) checkListQuery(context.dialect, info.query);
     },
@@ -67,6 +68,13 @@ function refusedMethod({ verb }: RequestInfo, def: ResourceDef): StatusError {
 }
 
 const writingVerbs = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
+
+const tabularSubresources = new Set(['', 'status', 'scale']);
+
+/** Reviews and operations on an object (an eviction, a token request) have no columns. */
+function hasTables({ subresource }: RequestInfo, def: ResourceDef): boolean {
+  return def.verbs.includes('list') && tabularSubresources.has(subresource);
+}
 
 const acrossNamespaces = new Set(['list', 'watch']);
 

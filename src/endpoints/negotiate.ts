@@ -9,9 +9,9 @@ import { jsonOutput, type Output } from './output.ts';
 
 /**
  * What a request's place allows: a watch wants encodings that stream, one that stands for a list no
- * tables, documents no `as=`.
+ * tables, a resource without columns none either, documents no `as=`.
  */
-type Place = 'resource' | 'watch' | 'listByWatch' | 'document';
+type Place = 'resource' | 'columnless' | 'watch' | 'listByWatch' | 'document';
 
 const isStream = (place: Place) => place === 'watch' || place === 'listByWatch';
 
@@ -33,6 +33,7 @@ function memoOf(served: readonly ServedEncoding[]): Memo {
   if (memo === undefined) {
     memo = {
       resource: new Map(),
+      columnless: new Map(),
       watch: new Map(),
       listByWatch: new Map(),
       document: new Map(),
@@ -53,11 +54,14 @@ export function negotiateOutput(
   info: RequestInfo,
   place: {
     readonly served: readonly ServedEncoding[];
+    /** Whether what is asked for can be shown as a table; absent: it can. */
+    readonly tables?: 'some' | 'none';
     readonly beforeRefusal?: () => void;
   },
 ): Output {
   const { served } = place;
-  const choice = chosen(exchange.header('accept'), placeOf(info), served);
+  const kind = place.tables === 'none' ? 'columnless' : placeOf(info);
+  const choice = chosen(exchange.header('accept'), kind, served);
   if (choice !== undefined) return withPretty(choice, isPretty(exchange, info.query));
   const header = exchange.header('accept') ?? '';
   const isRouted = info.isResourceRequest && served.every((one) => one.covers === 'objects');
@@ -66,7 +70,7 @@ export function negotiateOutput(
   }
   place.beforeRefusal?.();
   const isUnstreamable =
-    choose(parseAccept(header), { place: placeOf(info), mustStream: false }, served) !== undefined;
+    choose(parseAccept(header), { place: kind, mustStream: false }, served) !== undefined;
   throw notAcceptable(mediaTypes(served, isUnstreamable));
 }
 
@@ -153,7 +157,8 @@ function choiceOf(
   const version = metaVersions.find((one) => one === parameters.get('v'));
   const isMeta = acceptedMetaGroups.includes(parameters.get('g') ?? '');
   if (as === undefined || version === undefined || !isMeta) return undefined;
-  if (as === 'Table' && (!encoding.tables || place === 'listByWatch')) return undefined;
+  const hasTables = encoding.tables && place !== 'listByWatch' && place !== 'columnless';
+  if (as === 'Table' && !hasTables) return undefined;
   return { ...base, as, version };
 }
 

@@ -13,6 +13,8 @@ import {
   checkPathAgreement,
   dropDuplicateOwners,
   fillSystemFields,
+  namesVersion,
+  versionOnCreate,
   wipeSystemFields,
 } from './object-meta.ts';
 import { groupResourceOf, type Registry, requireTime, sparingOwners, storing } from './registry.ts';
@@ -34,6 +36,7 @@ export async function createObject(
   checkPathAgreement(target, object);
   const nowMs = registry.clock.now();
   const hasOwnName = (object.metadata.name ?? '') !== '';
+  const version = namesVersion(object) ? 'named' : 'none';
   wipeSystemFields(object);
   dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
   const { fieldManager } = context;
@@ -46,7 +49,14 @@ export async function createObject(
   });
   if (recorded instanceof Promise) await recorded;
   settleEmpty(target.version.schema, object);
-  return insertObject(registry, { target, object, context, nowMs, mayRename: !hasOwnName });
+  return insertObject(registry, {
+    target,
+    object,
+    context,
+    nowMs,
+    mayRename: !hasOwnName,
+    version,
+  });
 }
 
 /**
@@ -65,9 +75,11 @@ export async function insertObject(
     mayRename?: boolean;
     /** Whether the object may do without the owners of its fields; it may when absent. */
     owners?: 'needed' | 'spare';
+    /** A request that names a version is refused instead of stored (META-2). */
+    version?: 'named' | 'none';
   },
 ): Promise<Written> {
-  const { target, object, context, nowMs, mayRename = false } = options;
+  const { target, object, context, nowMs, mayRename = false, version: named } = options;
   const call = {
     operation: 'CREATE' as const,
     target,
@@ -98,6 +110,7 @@ export async function insertObject(
     );
     if (validation !== undefined) await validation;
     for (const text of def.strategy.warnings?.(stored, undefined) ?? []) context.warn(text);
+    if (named === 'named' && !context.dryRun) throw versionOnCreate();
     const write = () => putNew(registry, { target, stored, context, mayRename });
     return sparingOwners(stored, { owners: options.owners ?? 'spare', write });
   });

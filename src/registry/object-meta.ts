@@ -4,7 +4,13 @@ import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { type FieldError, invalid } from '../meta/field-error.ts';
 import { generateName } from '../meta/name-generator.ts';
 import { dedupOwnerReferences } from '../meta/owner-references.ts';
-import { badRequest, conflict, invalidObject, modifiedMessage } from '../meta/status.ts';
+import {
+  badRequest,
+  conflict,
+  invalidObject,
+  modifiedMessage,
+  type StatusError,
+} from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { parseResourceVersion } from '../storage/resource-version.ts';
@@ -68,15 +74,22 @@ export function dropDuplicateOwners(
 }
 
 /**
- * Takes from a new object what the server alone gives; refuses a resourceVersion, but for what can
- * be none: zero and what is no number are passed over, as upstream.
+ * Whether a new object names a resourceVersion. Zero and values that are not numbers count as none,
+ * as upstream.
  */
+export function namesVersion({ metadata }: ApiObject): boolean {
+  const version = parseResourceVersion(metadata.resourceVersion);
+  return version.ok && version.revision !== 0;
+}
+
+/** 400 for a new object that names a resourceVersion (META-2). */
+export function versionOnCreate(): StatusError {
+  return badRequest('resourceVersion should not be set on objects to be created');
+}
+
+/** Takes from a new object what the server alone gives. */
 export function wipeSystemFields(object: ApiObject): void {
   const { metadata } = object;
-  const version = parseResourceVersion(metadata.resourceVersion);
-  if (version.ok && version.revision !== 0) {
-    throw badRequest('resourceVersion should not be set on objects to be created');
-  }
   for (const name of serverFields) leaveOut(metadata, name);
   // A null, which every typed client sends, is what upstream's own hooks see until it is filled in.
   if ((metadata as JsonObject)['creationTimestamp'] !== null)

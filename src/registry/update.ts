@@ -29,7 +29,9 @@ import {
   checkUid,
   dropDuplicateOwners,
   keepSystemFields,
+  namesVersion,
   preconditionFailed,
+  versionOnCreate,
   wipeSystemFields,
 } from './object-meta.ts';
 import { groupResourceOf, type Registry, requireTime, sparingOwners, storing } from './registry.ts';
@@ -177,6 +179,7 @@ function prepareInserted(
   if (uid !== '') throw nothingWithUid(request, uid);
   checkReadable(request.target, object);
   delete object.metadata.resourceVersion;
+  if (namesVersion(object)) throw versionOnCreate();
   wipeSystemFields(object);
   if (!request.record) return undefined;
   return registry.fieldManager.recordUpdate({
