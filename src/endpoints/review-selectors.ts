@@ -1,6 +1,12 @@
 import type { Attributes } from '../authz/contract.ts';
 import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
-import { type FieldError, forbiddenField, invalid, required } from '../meta/field-error.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  required,
+  tooMany,
+} from '../meta/field-error.ts';
 import { breaks, labelValue, qualifiedName } from '../meta/names.ts';
 import {
   type FieldRequirement,
@@ -8,6 +14,7 @@ import {
   type LabelRequirement,
   parseFieldSelector,
   parseLabelSelector,
+  selectorTermsMax,
 } from '../meta/selectors.ts';
 
 /** The selectors of a review's resource attributes (AUTHZ-8), and what of them was left out. */
@@ -30,6 +37,10 @@ function validate(resource: JsonObject, which: Which): FieldError[] {
   const path = `spec.resourceAttributes.${which}`;
   const raw = textAt(selector, 'rawSelector');
   const requirements = requirementsOf(selector);
+  const terms = requirements.reduce((sum, one) => sum + 1 + textsAt(one, 'values').length, 0);
+  if (terms > selectorTermsMax) {
+    return [tooMany(`${path}.requirements`, terms, selectorTermsMax)];
+  }
   const errors: FieldError[] = [];
   if (raw !== '' && requirements.length > 0) {
     const why = 'may not specified at the same time as requirements';

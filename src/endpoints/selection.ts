@@ -37,43 +37,75 @@ export function parseSelectors(options: ListOptions): Selectors {
  * field that the kind does not offer in this version, and for a field selector that contradicts the
  * path.
  */
-export function selectionOf(call: ApiCall, { labels, fields: given }: Selectors): Selection {
-  const fields = fieldsOf(call, given);
-  const name = fields.find(({ label, operator }) => label === nameLabel && operator === '=')?.value;
+export function selectionOf(call: ApiCall, { labels, fields }: Selectors): Selection {
+  const plan = fieldPlanOf(call, fields);
   const hasLabels = labels.requirements.length > 0;
-  if (!hasLabels && fields.length === 0) {
-    return { filter: undefined, name: undefined, isNameOnly: false };
-  }
-  const tests = fields.map(fieldTest);
-  const [first] = tests;
-  const isNameOnly = name !== undefined && fields.length === 1 && !hasLabels;
-  if (!hasLabels && tests.length === 1) return { filter: first, name, isNameOnly };
+  const { test, name } = plan;
+  const isNameOnly = plan.isNameOnly && !hasLabels;
+  if (!hasLabels) return { filter: test, name, isNameOnly };
+  const { matches } = labels;
   const filter = (index: EntryIndex) =>
-    labels.matches(index.labels) && tests.every((test) => test(index));
+    matches(index.labels) && (test === undefined || test(index));
   return { filter, name, isNameOnly };
 }
 
 const nameLabel = 'metadata.name';
 const namespaceLabel = 'metadata.namespace';
 
-/** Field requirements under the labels of the stored form. */
-function fieldsOf(call: ApiCall, given: readonly FieldRequirement[]): readonly FieldRequirement[] {
-  const { info, target } = call;
-  const fields = given.map((requirement) => ({
-    ...requirement,
-    label: storedLabel(target, requirement.label),
-  }));
+/** What the field requirements of a request demand, under the labels of the stored form. */
+interface FieldPlan {
+  readonly test: EntryFilter | undefined;
+  /** Set when only one name can match. */
+  readonly name: string | undefined;
+  readonly isNameOnly: boolean;
+}
+
+const noFields: FieldPlan = { test: undefined, name: undefined, isNameOnly: false };
+
+function fieldPlanOf({ info, target }: ApiCall, given: readonly FieldRequirement[]): FieldPlan {
+  const plan = given.length === 0 ? noFields : sharedPlan(target, given);
   // A name from the field selector stands in `info.name` too: only the path has it in its parts.
-  if (info.parts.length < 2) return fields;
-  const chosen = fields.find(({ label, operator }) => label === nameLabel && operator === '=');
-  if (fields.length > 0 && chosen?.value !== target.name) {
+  if (info.parts.length < 2) return plan;
+  if (given.length === 0) {
+    return planOf([{ label: nameLabel, operator: '=', value: target.name }]);
+  }
+  if (plan.name !== target.name) {
     throw badRequest("fieldSelector metadata.name doesn't match requested name");
   }
-  return fields.length > 0 ? fields : [{ label: nameLabel, operator: '=', value: target.name }];
+  return plan;
+}
+
+interface Offering {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+}
+
+/** The plans made last of parsed selectors, so that equal watches of a kind share one (TRUST-4). */
+const plans = new WeakMap<readonly FieldRequirement[], Offering & { readonly plan: FieldPlan }>();
+
+function sharedPlan({ def, version }: Offering, given: readonly FieldRequirement[]): FieldPlan {
+  const last = plans.get(given);
+  if (last !== undefined && last.def === def && last.version === version) return last.plan;
+  const fields = given.map((requirement) => ({
+    ...requirement,
+    label: storedLabel({ def, version }, requirement.label),
+  }));
+  const plan = planOf(fields);
+  plans.set(given, { def, version, plan });
+  return plan;
+}
+
+function planOf(fields: readonly FieldRequirement[]): FieldPlan {
+  const name = fields.find(({ label, operator }) => label === nameLabel && operator === '=')?.value;
+  const tests = testsOf(fields);
+  const [first, second] = tests;
+  const test =
+    second === undefined ? first : (index: EntryIndex) => tests.every((one) => one(index));
+  return { test, name, isNameOnly: name !== undefined && fields.length === 1 };
 }
 
 /** What a label of the request's version is called in the index; 400 for one not offered. */
-function storedLabel(target: { def: ResourceDef; version: VersionDef }, label: string): string {
+function storedLabel(target: Offering, label: string): string {
   const { def, version } = target;
   if (label === nameLabel) return label;
   const own = offeredLabels(def, version);
@@ -112,7 +144,27 @@ function storedLabels(storage: StorageDef): readonly string[] {
   return labels;
 }
 
-function fieldTest({ label, operator, value }: FieldRequirement): EntryFilter {
+/** One test per label and operator, each with one look-up however many values it names. */
+function testsOf(fields: readonly FieldRequirement[]): EntryFilter[] {
+  const byLabel = new Map<string, FieldRequirement & { readonly values: Set<string> }>();
+  for (const field of fields) {
+    const key = `${field.operator}${field.label}`;
+    const known = byLabel.get(key);
+    if (known === undefined) byLabel.set(key, { ...field, values: new Set([field.value]) });
+    else known.values.add(field.value);
+  }
+  return Array.from(byLabel.values(), fieldTest);
+}
+
+function fieldTest(
+  field: FieldRequirement & { readonly values: ReadonlySet<string> },
+): EntryFilter {
+  const { label, operator, value, values } = field;
+  if (operator === '!=' && values.size > 1) {
+    return (index) => !values.has(fieldValue(index, label));
+  }
+  // A field has one value, so it cannot equal two.
+  if (values.size > 1) return () => false;
   const wanted = operator === '=';
   switch (label) {
     case nameLabel:
@@ -124,6 +176,8 @@ function fieldTest({ label, operator, value }: FieldRequirement): EntryFilter {
   }
 }
 
-function fieldValue({ fields }: EntryIndex, label: string): string {
+function fieldValue({ fields, name, namespace }: EntryIndex, label: string): string {
+  if (label === nameLabel) return name;
+  if (label === namespaceLabel) return namespace;
   return Object.hasOwn(fields, label) ? (fields[label] as string) : '';
 }

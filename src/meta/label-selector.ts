@@ -1,6 +1,11 @@
-import { type FieldError, forbiddenField, invalid, required } from './field-error.ts';
+import { type FieldError, forbiddenField, invalid, required, tooMany } from './field-error.ts';
 import { breaks, labelValue, qualifiedName } from './names.ts';
-import { type LabelOperator, type LabelSelection, selectionOf } from './selectors.ts';
+import {
+  type LabelOperator,
+  type LabelSelection,
+  selectionOf,
+  selectorTermsMax,
+} from './selectors.ts';
 
 /** The selector that stands in objects (`meta.v1.LabelSelector`). */
 export interface LabelSelector {
@@ -14,13 +19,15 @@ interface LabelSelectorRequirement {
   values?: string[];
 }
 
-/** Judges a selector at `path`; an absent one is right. */
+/** Judges a selector at `path`; an absent one is right. One above `selectorTermsMax` is not. */
 export function validateLabelSelector(
   selector: LabelSelector | undefined,
   path: string,
 ): FieldError[] {
   if (selector === undefined || selector === null) return [];
   const { matchLabels = {}, matchExpressions = [] } = selector;
+  const terms = termsOf(selector);
+  if (terms > selectorTermsMax) return [tooMany(path, terms, selectorTermsMax)];
   return [
     ...Object.keys(matchLabels)
       .sort()
@@ -32,6 +39,13 @@ export function validateLabelSelector(
       validateRequirement(requirement, `${path}.matchExpressions[${index}]`),
     ),
   ];
+}
+
+/** Requirements, and the values of those that list some: what the selectors of queries count. */
+function termsOf({ matchLabels, matchExpressions }: LabelSelector): number {
+  let terms = Object.keys(matchLabels ?? {}).length;
+  for (const { values } of matchExpressions ?? []) terms += 1 + (values?.length ?? 0);
+  return terms;
 }
 
 function validateRequirement(requirement: LabelSelectorRequirement, path: string): FieldError[] {

@@ -1,4 +1,12 @@
+import {
+  type LabelOperator,
+  type LabelRequirement,
+  type LabelSet,
+  labelMatcher,
+  parseInt64,
+} from './label-matcher.ts';
 import { labelValue, qualifiedName } from './names.ts';
+import { sharedParse } from './shared-parse.ts';
 import { badRequest } from './status.ts';
 
 /**
@@ -11,17 +19,7 @@ import { badRequest } from './status.ts';
  * they stand for, is not judged here.
  */
 
-/** What labels look like to a selector. Values of another type than text never match. */
-export type LabelSet = Readonly<Record<string, string>>;
-
-export type LabelOperator = '=' | '==' | '!=' | 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt';
-
-/** One condition on one label. `values` is sorted, without doubles, and fits the operator. */
-export interface LabelRequirement {
-  readonly key: string;
-  readonly operator: LabelOperator;
-  readonly values: readonly string[];
-}
+export type { LabelOperator, LabelRequirement, LabelSet } from './label-matcher.ts';
 
 /** A selector of labels; objects without labels are given as undefined. */
 export interface LabelSelection {
@@ -39,69 +37,38 @@ export interface FieldRequirement {
   readonly value: string;
 }
 
-/** Reads a `labelSelector`; empty text selects everything. Throws 400. */
-export function parseLabelSelector(text: string): LabelSelection {
+/** Keys and values that one selector may have, and field terms (TRUST-4). */
+export const selectorTermsMax = 1000;
+/** Characters that the text of one selector may have. */
+export const selectorLengthMax = 32 * 1024;
+
+/**
+ * Reads a `labelSelector`; empty text selects everything. Equal texts give the same object. Throws
+ * 400, also for a text above `selectorTermsMax` or `selectorLengthMax`.
+ */
+export const parseLabelSelector: (text: string) => LabelSelection = sharedParse((text) => {
+  checkLength(text);
   const requirements = new LabelParser(scan(text)).parse();
   requirements.sort((one, other) => byteOrder(one.key, other.key));
   return selectionOf(requirements);
+});
+
+function checkLength(text: string): void {
+  if (text.length <= selectorLengthMax) return;
+  throw badRequest(`invalid selector: more than ${selectorLengthMax} characters`);
+}
+
+function tooManyTerms(): Error {
+  return badRequest(`invalid selector: more than ${selectorTermsMax} terms and values`);
 }
 
 /** The selection that demands all of `requirements`. */
 export function selectionOf(requirements: readonly LabelRequirement[]): LabelSelection {
-  const predicates = requirements.map(predicateOf);
-  const [first, second] = predicates;
-  const none: LabelSet = {};
-  if (first === undefined) return { requirements, matches: () => true };
-  if (second === undefined) return { requirements, matches: (labels = none) => first(labels) };
-  return {
-    requirements,
-    matches: (labels = none) => predicates.every((predicate) => predicate(labels)),
-  };
+  const matcher = labelMatcher(requirements);
+  return { requirements, matches: (labels = noLabels) => matcher(labels) };
 }
 
-type LabelPredicate = (labels: LabelSet) => boolean;
-
-function predicateOf(requirement: LabelRequirement): LabelPredicate {
-  const { key, values } = requirement;
-  const [value = ''] = values;
-  const has = (labels: LabelSet) => Object.hasOwn(labels, key);
-  const known = new Set(values);
-  const listed = (labels: LabelSet) => has(labels) && known.has(labels[key] as string);
-  switch (requirement.operator) {
-    case '=':
-    case '==':
-      return (labels) => has(labels) && labels[key] === value;
-    case '!=':
-      return (labels) => !has(labels) || labels[key] !== value;
-    case 'in':
-      return listed;
-    case 'notin':
-      return (labels) => !listed(labels);
-    case 'exists':
-      return has;
-    case '!':
-      return (labels) => !has(labels);
-    case 'gt':
-    case 'lt':
-      return comparison(requirement, value);
-  }
-}
-
-function comparison({ key, operator }: LabelRequirement, value: string): LabelPredicate {
-  const bound = parseInt64(value);
-  return (labels) => {
-    const actual = Object.hasOwn(labels, key) ? parseInt64(labels[key] as string) : undefined;
-    if (actual === undefined || bound === undefined) return false;
-    return operator === 'gt' ? actual > bound : actual < bound;
-  };
-}
-
-/** Go's 64-bit integer in decimal; undefined for anything else. */
-function parseInt64(text: string): bigint | undefined {
-  if (!/^[+-]?\d{1,63}$/.test(text)) return undefined;
-  const value = BigInt(text.startsWith('+') ? text.slice(1) : text);
-  return BigInt.asIntN(64, value) === value ? value : undefined;
-}
+const noLabels: LabelSet = {};
 
 function byteOrder(one: string, other: string): number {
   return one < other ? -1 : Number(one > other);
@@ -153,6 +120,7 @@ const inRequirement = (why: string) => badRequest(`unable to parse requirement: 
 class LabelParser {
   readonly #tokens: readonly Token[];
   #at = 0;
+  #terms = 0;
 
   constructor(tokens: readonly Token[]) {
     this.#tokens = tokens;
@@ -166,6 +134,7 @@ class LabelParser {
       throw badRequest(`found '${start.text}', expected: !, identifier, or 'end of string'`);
     }
     for (;;) {
+      this.#countTerm();
       requirements.push(this.#requirement());
       const token = this.#take();
       if (token.kind === 'end') return requirements;
@@ -191,6 +160,11 @@ class LabelParser {
     const token = this.#peek();
     this.#at += 1;
     return token;
+  }
+
+  #countTerm(): void {
+    this.#terms += 1;
+    if (this.#terms > selectorTermsMax) throw tooManyTerms();
   }
 
   #requirement(): LabelRequirement {
@@ -254,6 +228,7 @@ class LabelParser {
       const token = this.#take();
       const next = this.#peek();
       if (token.kind === 'identifier') {
+        this.#countTerm();
         values.add(token.text);
         if (next.kind === ')') return values;
         if (next.kind !== ',') {
@@ -293,14 +268,19 @@ function checked(requirement: LabelRequirement): LabelRequirement {
 
 /**
  * Reads a `fieldSelector`: terms with commas between, each `label=value`, `==` or `!=`; `\\`, `\,`
- * and `\=` in a value stand for the plain character. Empty terms count for nothing. Throws 400.
+ * and `\=` in a value stand for the plain character. Empty terms count for nothing. Equal texts give
+ * the same list. Throws 400, also above `selectorTermsMax` terms or `selectorLengthMax` characters.
  */
-export function parseFieldSelector(text: string): FieldRequirement[] {
-  const terms = splitTerms(text).filter((term) => term !== '');
-  const requirements = terms.sort(byteOrder).map((term) => fieldRequirement(term, text));
-  // A term of no field and no value demands nothing.
-  return requirements.filter(({ label, value }) => label !== '' || value !== '');
-}
+export const parseFieldSelector: (text: string) => readonly FieldRequirement[] = sharedParse(
+  (text) => {
+    checkLength(text);
+    const terms = splitTerms(text).filter((term) => term !== '');
+    if (terms.length > selectorTermsMax) throw tooManyTerms();
+    const requirements = terms.sort(byteOrder).map((term) => fieldRequirement(term, text));
+    // A term of no field and no value demands nothing.
+    return requirements.filter(({ label, value }) => label !== '' || value !== '');
+  },
+);
 
 function fieldRequirement(term: string, selector: string): FieldRequirement {
   const found = /!=|==|=/.exec(term);

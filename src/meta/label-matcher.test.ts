@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { type LabelOperator, type LabelRequirement, labelMatcher } from './label-matcher.ts';
+
+/** A repeatable source of numbers below `bound`. */
+function numbers(seed: number): (bound: number) => number {
+  let state = seed;
+  return (bound) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * bound);
+  };
+}
+
+const operators: readonly LabelOperator[] = [
+  '=',
+  '==',
+  '!=',
+  'in',
+  'notin',
+  'exists',
+  '!',
+  'gt',
+  'lt',
+];
+
+test('TRUST-4: a plan of many requirements matches what its requirements match one by one', () => {
+  const seed = Date.now() >>> 0;
+  const below = numbers(seed);
+  const value = () => ['1', '2', '3', '', 'x'][below(5)] as string;
+  const key = () => ['a', 'b', 'c', 'd', 'constructor'][below(5)] as string;
+  const requirement = (): LabelRequirement => {
+    const operator = operators[below(operators.length)] as LabelOperator;
+    const isBound = operator === 'gt' || operator === 'lt';
+    if (isBound) return { key: key(), operator, values: [String(below(4))] };
+    if (operator === 'exists' || operator === '!') return { key: key(), operator, values: [] };
+    const isSet = operator === 'in' || operator === 'notin';
+    return { key: key(), operator, values: isSet ? [value(), value()] : [value()] };
+  };
+  let matched = 0;
+  for (let round = 0; round < 4000; round += 1) {
+    const drawn = Array.from({ length: 1 + below(4) }, requirement);
+    const few = labelMatcher(drawn);
+    // Repeating requirements changes nothing but their number.
+    const many = labelMatcher([...drawn, ...drawn, ...drawn, ...drawn, ...drawn]);
+    const labels: Record<string, string> = {};
+    for (let at = below(4); at > 0; at -= 1) labels[key()] = value();
+    expect(many(labels), JSON.stringify({ seed, round, drawn, labels })).toBe(few(labels));
+    if (few(labels)) matched += 1;
+  }
+  expect(matched).toBeGreaterThan(100);
+});
