@@ -68,17 +68,28 @@ export function run(
   });
 }
 
-/** Starts `wheelhouse serve` on a free port of loopback and waits until it is ready. */
+/**
+ * Starts `wheelhouse serve` on a free port of loopback and waits until it is ready.
+ *
+ * @param options.within a command, with its arguments, that runs the server's command
+ */
 export async function startProcess(
   programs: Programs,
-  options: { readonly flags?: readonly string[]; readonly dataDir?: string } = {},
+  options: {
+    readonly flags?: readonly string[];
+    readonly dataDir?: string;
+    readonly within?: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<ServerProcess> {
-  const { flags = [] } = options;
+  const { flags = [], within = [], env = {} } = options;
   const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-process-'));
   const dataDir = options.dataDir ?? join(directory, 'data');
   const args = ['serve', '--secure-port=0', '--bind-address=127.0.0.1', `--data-dir=${dataDir}`];
-  const child = spawn(process.execPath, [programs.wheelhouse, ...args, ...flags], {
+  const command = [...within, process.execPath, programs.wheelhouse, ...args, ...flags];
+  const child = spawn(command[0] as string, command.slice(1), {
     stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ...env },
   });
   const log = collected(child.stderr);
   const exited = new Promise<number | NodeJS.Signals | null>((resolve) => {

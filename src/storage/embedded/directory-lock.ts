@@ -1,37 +1,42 @@
-import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { StoreError } from '../contract.ts';
+import { tryKernelLock } from './kernel-lock.ts';
 
-/** Who holds, or held, the directory. */
+/** The process that has a directory; written for people, never relied on. */
 interface Holder {
   readonly pid: number;
   readonly host: string;
-  /** Wall time at which the directory was taken, RFC 3339. */
+  /** Wall time at which it took the directory, RFC 3339. */
   readonly since: string;
-  /** When the process began, in the kernel's own count and boot; empty where it does not tell. */
-  readonly process: string;
-  readonly released: boolean;
 }
 
 export interface DirectoryLock {
   /** Lets the next process in. Harmless when called twice. */
   release(): void;
-  /** The directory has another name now. */
-  moved(directory: string): void;
 }
 
-const lockName = /^lock\.(\d{1,15})$/;
-const attemptsMax = 20;
+const lockName = 'lock';
+/** Lock files of servers up to format 1, whose content was the lock. */
+const olderName = /^lock\.\d{1,15}$/;
 
 /**
- * Takes the data directory for this process, or throws StoreError `locked` naming the holder.
+ * Takes the data directory for this process until `release` or the end of the process, however it
+ * comes (TRUST-7). The lock is the kernel's, on the file `lock`, which stays for good: removing it
+ * would let two processes lock two files. Its content only names the holder.
  *
- * The highest-numbered file `lock.N` says who holds the directory. It appears complete (a hard link
- * to a finished file) and only one process can create a given number; a holder that ended or was
- * killed is followed by number N + 1, and lower numbers are then removed. Numbers are never reused,
- * and who finds a higher number after creating its own withdraws, so that two processes that follow
- * the same dead holder cannot both win. A dead process is known by its pid and start time.
+ * @throws StoreError `locked`, naming the holder, when another server has the directory, be it of
+ * this version or an older one; `unavailable` when the file system has no locks
  */
 export function lockDirectory(options: {
   readonly directory: string;
@@ -39,129 +44,104 @@ export function lockDirectory(options: {
   readonly nowMs: number;
 }): DirectoryLock {
   const { directory } = options;
-  const mine: Holder = {
-    pid: process.pid,
-    host: hostname(),
-    since: new Date(options.nowMs).toISOString(),
-    process: processStart(process.pid),
-    released: false,
-  };
-  for (let attempt = 0; attempt < attemptsMax; attempt++) {
-    const highest = lockNumbers(directory).at(-1) ?? 0;
-    if (highest > 0) refuseIfHeld(directory, highest);
-    const number = highest + 1;
-    if (!create({ directory, number, holder: mine })) continue;
-    const after = lockNumbers(directory);
-    if (after.at(-1) !== number) {
-      rmSync(lockPath(directory, number), { force: true });
-      continue;
-    }
-    for (const old of after) {
-      if (old < number) rmSync(lockPath(directory, old), { force: true });
-    }
-    let place = directory;
-    return {
-      release: () => markReleased({ directory: place, number, holder: mine }),
-      moved: (to) => {
-        place = to;
-      },
-    };
-  }
-  throw new StoreError({
-    code: 'locked',
-    message: `data directory ${directory}: several processes are trying to take it at once`,
-  });
-}
-
-/** Throws StoreError `locked`, as taking the directory would, and leaves all as it is. */
-export function checkNotHeld(directory: string): void {
-  const highest = lockNumbers(directory).at(-1) ?? 0;
-  if (highest > 0) refuseIfHeld(directory, highest);
-}
-
-function lockPath(directory: string, number: number): string {
-  return join(directory, `lock.${number}`);
-}
-
-function lockNumbers(directory: string): number[] {
-  const numbers: number[] = [];
-  for (const name of readdirSync(directory)) {
-    const match = lockName.exec(name);
-    if (match !== null) numbers.push(Number(match[1]));
-  }
-  return numbers.sort((one, other) => one - other);
-}
-
-function create(options: { directory: string; number: number; holder: Holder }): boolean {
-  const path = lockPath(options.directory, options.number);
-  const draft = `${path}.${process.pid}.draft`;
-  writeFileSync(draft, JSON.stringify(options.holder), { mode: 0o600 });
+  const descriptor = openLocked(directory, constants.O_CREAT);
   try {
-    linkSync(draft, path);
-    return true;
+    refuseOlderServer(directory);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    closeSync(descriptor);
     throw error;
-  } finally {
-    rmSync(draft, { force: true });
   }
+  const since = new Date(options.nowMs).toISOString();
+  describeHolder(descriptor, { pid: process.pid, host: hostname(), since });
+  removeOlderLocks(directory);
+  let isHeld = true;
+  return {
+    release: () => {
+      if (isHeld) closeSync(descriptor);
+      isHeld = false;
+    },
+  };
 }
 
-function markReleased(options: { directory: string; number: number; holder: Holder }): void {
-  const path = lockPath(options.directory, options.number);
-  const draft = `${path}.${process.pid}.draft`;
+/** Throws StoreError `locked`, as taking the directory would, and leaves it as it is. */
+export function checkNotHeld(directory: string): void {
+  if (readdirSync(directory).includes(lockName)) closeSync(openLocked(directory, 0));
+  refuseOlderServer(directory);
+}
+
+/** The descriptor of the locked file; closing it releases the lock. */
+function openLocked(directory: string, flags: number): number {
+  const path = join(directory, lockName);
+  const descriptor = openSync(path, constants.O_RDWR | flags, 0o600);
   try {
-    writeFileSync(draft, JSON.stringify({ ...options.holder, released: true }), { mode: 0o600 });
-    renameSync(draft, path);
-  } catch {
-    // The directory is gone or full: the process's end frees the lock as well.
-    rmSync(draft, { force: true });
+    if (tryKernelLock(descriptor)) return descriptor;
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
   }
+  closeSync(descriptor);
+  throw inUse(directory, readHolder(path));
 }
 
-function refuseIfHeld(directory: string, number: number): void {
-  const holder = readHolder(directory, number);
-  if (holder === undefined || holder.released) return;
-  const sameHost = holder.host === hostname();
-  if (sameHost && !isAlive(holder)) return;
-  const advice = sameHost ? '' : `; if that host is gone for good, remove lock.${number}`;
-  throw new StoreError({
+/**
+ * Servers up to format 1 lock the first byte of LMDB's own lock file for as long as they run, so the
+ * kernel tells a running one from what a crashed one left behind.
+ */
+function refuseOlderServer(directory: string): void {
+  let descriptor: number;
+  try {
+    descriptor = openSync(join(directory, 'lock.mdb'), 'r+');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  try {
+    if (tryKernelLock(descriptor, { offset: 0, length: 1 })) return;
+  } finally {
+    closeSync(descriptor);
+  }
+  const newest = readdirSync(directory)
+    .filter((name) => olderName.test(name))
+    .sort()
+    .at(-1);
+  throw inUse(directory, newest === undefined ? undefined : readHolder(join(directory, newest)));
+}
+
+function inUse(directory: string, holder: Holder | undefined): StoreError {
+  const who =
+    holder === undefined
+      ? 'another process'
+      : `process ${holder.pid} on host ${holder.host} since ${holder.since}`;
+  return new StoreError({
     code: 'locked',
-    message:
-      `data directory ${directory} is in use by process ${holder.pid} on host ${holder.host}` +
-      ` since ${holder.since}${advice}`,
+    message: `data directory ${directory} is in use by ${who}`,
   });
 }
 
-/** Undefined when the file has just gone, or holds nothing that a lock of ours could hold. */
-function readHolder(directory: string, number: number): Holder | undefined {
+/** Undefined when the file holds nothing that a server could have written. */
+function readHolder(path: string): Holder | undefined {
   try {
-    const holder = JSON.parse(readFileSync(lockPath(directory, number), 'utf8')) as Holder;
-    return Number.isInteger(holder?.pid) && typeof holder.host === 'string' ? holder : undefined;
+    const holder = JSON.parse(readFileSync(path, 'utf8')) as Holder;
+    const isHolder =
+      Number.isInteger(holder.pid) &&
+      [holder.host, holder.since].every((text) => typeof text === 'string');
+    return isHolder ? holder : undefined;
   } catch {
     return undefined;
   }
 }
 
-function isAlive(holder: Holder): boolean {
+function describeHolder(descriptor: number, holder: Holder): void {
   try {
-    process.kill(holder.pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    ftruncateSync(descriptor);
+    writeSync(descriptor, `${JSON.stringify(holder)}\n`, 0);
+  } catch {
+    // A full disk costs the name of the holder, not the lock.
   }
-  const start = processStart(holder.pid);
-  return start === '' || holder.process === '' || start === holder.process;
 }
 
-/** Tells a process from a later one with its pid: boot id and start tick (Linux), else empty. */
-function processStart(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-    // A zombie has been killed and only waits for its parent to notice.
-    return fields[0] === 'Z' ? 'zombie' : `${boot}/${fields[19]}`;
-  } catch {
-    return '';
+function removeOlderLocks(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    if (olderName.test(name)) rmSync(join(directory, name), { force: true });
   }
 }

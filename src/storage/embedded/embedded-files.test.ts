@@ -1,8 +1,16 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { open as openLmdb } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../base/clock.ts';
 import type { Store } from '../contract.ts';
@@ -109,29 +117,40 @@ describe('lock', () => {
     });
   });
 
-  test('the lock of a process that is gone is taken over', async () => {
-    const gone = spawnSync('true').pid;
-    const self = { host: (await import('node:os')).hostname(), since: '', released: false };
-    const text = JSON.stringify({ ...self, pid: gone, process: 'other-boot/1' });
-    writeFileSync(join(directory, 'lock.7'), text);
+  test('lock files that older servers left behind do not matter', async () => {
+    const self = {
+      pid: process.pid,
+      host: hostname(),
+      since: 'then',
+      process: '',
+      released: false,
+    };
+    writeFileSync(join(directory, 'lock.7'), JSON.stringify(self));
+    writeFileSync(join(directory, 'lock.8'), JSON.stringify({ ...self, host: 'elsewhere' }));
     await open();
-    expect(JSON.parse(readFileSync(join(directory, 'lock.8'), 'utf8')).pid).toBe(process.pid);
+    const names = readdirSync(directory).filter((name) => name.startsWith('lock'));
+    expect(names).not.toContain('lock.7');
+    expect(names).not.toContain('lock.8');
+    const holder = JSON.parse(readFileSync(join(directory, 'lock'), 'utf8'));
+    expect([holder.pid, holder.host]).toEqual([process.pid, hostname()]);
   });
 
-  test('so is the lock of an earlier process with the same pid', async () => {
-    const self = { host: (await import('node:os')).hostname(), since: '', released: false };
-    const text = JSON.stringify({ ...self, pid: process.pid, process: 'other-boot/1' });
-    writeFileSync(join(directory, 'lock.1'), text);
-    await open();
-  });
-
-  test('a holder on another host is respected', async () => {
+  test('an older server that runs is respected, whoever it says it is', async () => {
     const holder = { pid: 1, host: 'elsewhere', since: 'then', process: '', released: false };
+    const older = openLmdb({ path: directory, noSubdir: false });
     writeFileSync(join(directory, 'lock.1'), JSON.stringify(holder));
     await expect(open()).rejects.toMatchObject({
       code: 'locked',
-      message: expect.stringContaining('host elsewhere since then'),
+      message: `data directory ${directory} is in use by process 1 on host elsewhere since then`,
     });
+    await older.close();
+  });
+
+  test('what the lock file says is only said', async () => {
+    writeFileSync(join(directory, 'lock'), '{"pid":1,"host":"elsewhere","since":"then"}');
+    await open();
+    writeFileSync(join(directory, 'lock'), 'x');
+    await expect(open()).rejects.toThrow('is in use by another process');
   });
 });
 

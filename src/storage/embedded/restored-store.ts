@@ -41,18 +41,18 @@ export async function makeRestoredStore(options: {
     await clear(staging);
     await fillDatabase(staging, fill);
     await putInPlace({ staging, directory });
-    lock.moved(directory);
     lock.release();
   } catch (error) {
     await rm(staging, { recursive: true, force: true });
+    lock.release();
     throw error;
   }
 }
 
-/** Everything but locks: ours is there, and says to others that somebody is at work. */
+/** Everything but the lock, which keeps others out. */
 async function clear(staging: string): Promise<void> {
   for (const name of await readdir(staging)) {
-    if (!/^lock\.\d/.test(name)) await rm(join(staging, name), { recursive: true, force: true });
+    if (name !== 'lock') await rm(join(staging, name), { recursive: true, force: true });
   }
 }
 

@@ -1,0 +1,46 @@
+import { createRequire } from 'node:module';
+import { StoreError } from '../contract.ts';
+
+interface LockBinding {
+  /** Throws an error with code EAGAIN when another open file has a conflicting lock. */
+  tryLock(descriptor: number, offset: number, length: number, exclusive: boolean): void;
+}
+
+let binding: LockBinding | undefined;
+
+/**
+ * Takes the kernel's exclusive lock on an open file (an open-file-description lock on Linux). The
+ * kernel releases it when the descriptor is closed or its process ends for any reason, and honors it
+ * between processes that cannot see each other, as long as they run on one kernel or the file
+ * system carries locks between hosts. Returns whether it was free.
+ *
+ * @param range bytes to lock; a `length` of 0 means the whole file
+ * @throws StoreError `unavailable` when the platform or the file system has no such locks
+ */
+export function tryKernelLock(descriptor: number, range = { offset: 0, length: 0 }): boolean {
+  binding ??= loadBinding();
+  try {
+    binding.tryLock(descriptor, range.offset, range.length, true);
+    return true;
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    if (code === 'EAGAIN' || code === 'EACCES' || code === 'EBUSY') return false;
+    throw noLocks(`its file system has no locks: ${(error as Error).message}`, error);
+  }
+}
+
+/** Loads the package's machine code alone: its JavaScript would be ten more files at each start. */
+function loadBinding(): LockBinding {
+  const platform = `${process.platform}-${process.arch}`;
+  const file = `fs-native-extensions/prebuilds/${platform}/fs-native-extensions.node`;
+  try {
+    return createRequire(import.meta.url)(file) as LockBinding;
+  } catch (error) {
+    throw noLocks(`the package fs-native-extensions has nothing for ${platform}`, error);
+  }
+}
+
+function noLocks(why: string, cause: unknown): StoreError {
+  const message = `the data directory cannot be locked against other servers: ${why}`;
+  return new StoreError({ code: 'unavailable', message, cause });
+}
