@@ -1,6 +1,6 @@
 import { jsonEqual } from '../base/json.ts';
 import { at, listAt, textAt } from '../kinds/cells.ts';
-import { requestedOrganizations } from '../kinds/certificates/certificate-request.ts';
+import { requestedNames } from '../kinds/certificates/certificate-request.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import type { AdmissionPlugin } from './chain.ts';
@@ -79,7 +79,8 @@ export function certificateSubjectRestriction(tools: AdmissionTools): AdmissionP
       if (operation !== 'CREATE' || target.subresource !== '') return undefined;
       if (textAt(object, 'spec', 'signerName') !== signer) return undefined;
       const pem = Buffer.from(textAt(object, 'spec', 'request'), 'base64');
-      if (!requestedOrganizations(pem).includes('system:masters')) return undefined;
+      const names = requestedNames(pem);
+      if (names?.organizations.includes('system:masters') === false) return undefined;
       throw refusal(call, `use of ${signer} signer with system:masters group is not allowed`);
     },
   };

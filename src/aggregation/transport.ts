@@ -1,9 +1,10 @@
+import { X509Certificate } from 'node:crypto';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
-import { parsePemBundle } from '../authn/certificate.ts';
+import { bundleCertificates } from '../authn/certificate.ts';
 import { trustIn } from '../base/trust.ts';
 import { ConnectionError } from '../client/http-client.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
@@ -164,7 +165,9 @@ function faultOf({ caPem, verifies }: TransportSettings): string | undefined {
   if (!verifies || caPem === undefined) return undefined;
   const fault = 'unable to load root certificates';
   try {
-    if (parsePemBundle(caPem).length > 0) return undefined;
+    const certificates = bundleCertificates(caPem);
+    for (const der of certificates) void new X509Certificate(der);
+    if (certificates.length > 0) return undefined;
     return `${fault}: unable to parse bytes as PEM block`;
   } catch {
     return `${fault}: failed to parse certificate`;

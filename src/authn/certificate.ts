@@ -1,6 +1,13 @@
 import { createHash, X509Certificate } from 'node:crypto';
-import { pemBlocks } from '../kinds/pem.ts';
-import { type DerElement, DerError, derElements, derTag, directoryText, oidText } from './der.ts';
+import { WorkBudget } from '../base/work.ts';
+import { type CertificateParts, readCertificate } from '../codec/x509/certificate.ts';
+import { elementsMax } from '../codec/x509/der.ts';
+import {
+  extensionOids,
+  readBasicConstraints,
+  readExtendedKeyUsages,
+} from '../codec/x509/extensions.ts';
+import { pemBlocks, pemBytes } from '../codec/x509/pem.ts';
 import {
   type AlternativeName,
   type NameConstraints,
@@ -9,14 +16,9 @@ import {
 } from './name-constraints.ts';
 
 /** What verification and naming need of one X.509 certificate. */
-export interface Certificate {
+export interface Certificate extends CertificateParts {
+  /** Verifies signatures; nothing else is read from it. */
   readonly x509: X509Certificate;
-  /** Last common name of the subject; empty when it has none. */
-  readonly commonName: string;
-  readonly organizations: readonly string[];
-  /** Milliseconds since the epoch, both inclusive. */
-  readonly notBeforeMs: number;
-  readonly notAfterMs: number;
   /** Undefined: no basic constraints. */
   readonly isAuthority: boolean | undefined;
   /** Most intermediates allowed below this authority; undefined: any number. */
@@ -31,47 +33,68 @@ export interface Certificate {
   readonly sha256: string;
 }
 
-const oids = {
-  commonName: '2.5.4.3',
-  organization: '2.5.4.10',
-  basicConstraints: '2.5.29.19',
-  extendedKeyUsage: '2.5.29.37',
-  keyUsage: '2.5.29.15',
-  subjectAlternativeName: '2.5.29.17',
-  nameConstraints: '2.5.29.30',
-} as const;
+/** The work of reading one certificate, or several together that one client shows. */
+export const readingBudget = (): WorkBudget =>
+  new WorkBudget({ what: 'the certificate chain', steps: elementsMax });
 
-/** Longest certificate looked at; real ones are a few kilobytes. */
-const certificateBytesMax = 64 * 1024;
-
-/** Reads a DER certificate; throws on anything else. */
-export function parseCertificate(der: Buffer): Certificate {
-  if (der.length > certificateBytesMax) throw new DerError('certificate too long');
-  const x509 = new X509Certificate(der);
-  const parts = certificateParts(x509.raw);
-  const subject = parseName(parts.subject);
+/**
+ * Reads a DER certificate. Throws on anything else, and WorkExceeded when it has more elements than
+ * the budget pays for.
+ */
+export function parseCertificate(der: Buffer, budget = readingBudget()): Certificate {
+  const parts = readCertificate(der, budget);
   return {
-    x509,
-    ...subject,
-    ...parseExtensions(parts.extensions),
-    notBeforeMs: Date.parse(x509.validFrom),
-    notAfterMs: Date.parse(x509.validTo),
-    sha256: createHash('sha256').update(x509.raw).digest('hex'),
+    x509: new X509Certificate(der),
+    ...parts,
+    ...evaluatedExtensions(parts, budget),
+    sha256: createHash('sha256').update(der).digest('hex'),
   };
 }
 
-/** All certificates of a PEM bundle, other blocks and text between them skipped. */
-export function parsePemBundle(pem: string): readonly Certificate[] {
-  const begin = '-----BEGIN CERTIFICATE-----';
-  const end = '-----END CERTIFICATE-----';
-  const certificates: Certificate[] = [];
-  for (let from = pem.indexOf(begin); from >= 0; from = pem.indexOf(begin, from + 1)) {
-    const to = pem.indexOf(end, from);
-    if (to < 0) throw new Error('unterminated certificate in PEM bundle');
-    const body = pem.slice(from + begin.length, to);
-    certificates.push(parseCertificate(Buffer.from(body, 'base64')));
-  }
-  return certificates;
+type Evaluated = Pick<
+  Certificate,
+  | 'isAuthority'
+  | 'pathLength'
+  | 'extendedKeyUsages'
+  | 'alternativeNames'
+  | 'nameConstraints'
+  | 'unknownCritical'
+>;
+
+function evaluatedExtensions({ extensions }: CertificateParts, budget: WorkBudget): Evaluated {
+  const contentOf = (oid: string) => extensions.get(oid)?.value;
+  const basic = contentOf(extensionOids.basicConstraints);
+  const usages = contentOf(extensionOids.extendedKeyUsage);
+  const names = contentOf(extensionOids.alternativeNames);
+  const constraints = contentOf(extensionOids.nameConstraints);
+  const alternativeNames = names === undefined ? [] : parseAlternativeNames(names, budget);
+  const parsed = constraints === undefined ? undefined : parseNameConstraints(constraints, budget);
+  const handled = new Set<string>(Object.values(extensionOids));
+  // Names of kinds that nothing here compares say nothing, and subtrees of such kinds are not kept.
+  if (alternativeNames.length === 0) handled.delete(extensionOids.alternativeNames);
+  if (parsed?.unhandled === true) handled.delete(extensionOids.nameConstraints);
+  return {
+    isAuthority: undefined,
+    pathLength: undefined,
+    ...(basic === undefined ? {} : readBasicConstraints(basic)),
+    extendedKeyUsages: usages === undefined ? undefined : readExtendedKeyUsages(usages),
+    alternativeNames,
+    nameConstraints: parsed?.constraints,
+    unknownCritical: [...extensions.values()]
+      .filter(({ oid, isCritical }) => isCritical && !handled.has(oid))
+      .map(({ oid }) => oid),
+  };
+}
+
+/** The DER of each certificate of a PEM bundle; other blocks and text between them are skipped. */
+export function bundleCertificates(pem: string): readonly Buffer[] {
+  return pemBlocks(pem)
+    .filter(({ type }) => type === 'CERTIFICATE')
+    .map((block) => {
+      const der = pemBytes(block);
+      if (der === undefined) throw new Error('malformed certificate in PEM bundle');
+      return der;
+    });
 }
 
 /**
@@ -86,14 +109,14 @@ export function bundleProblems(bundle: string): readonly string[] {
 
 function bundleProblem(pem: string): string | undefined {
   const blocks = pemBlocks(pem)
-    .map(({ type, text }) => ({ type, text, body: bodyOf(text) }))
+    .map((block) => ({ ...block, body: bodyOf(block.text) }))
     .filter(({ body }) => blockBody.test(body));
   let problem: string | undefined;
   for (const { body } of blocks.filter(({ type }) => type === 'CERTIFICATE')) {
     // What has headers is encrypted.
     if (body.includes(':')) continue;
     try {
-      parseCertificate(Buffer.from(body, 'base64'));
+      void new X509Certificate(Buffer.from(body, 'base64'));
       return undefined;
     } catch {
       problem ??= 'failed to parse certificate: x509: malformed certificate';
@@ -112,95 +135,4 @@ const blockBody = /^(?:[^\n:]*:[^\n]*\n)*[A-Za-z0-9+/=\s]*$/;
 
 function bodyOf(block: string): string {
   return block.slice(block.indexOf('\n') + 1, block.lastIndexOf('-----END '));
-}
-
-function children(element: DerElement | undefined): DerElement[] {
-  if (element === undefined) throw new DerError('element missing in certificate');
-  return derElements(element.content);
-}
-
-/** TBSCertificate is [0] version, serial, algorithm, issuer, validity, subject, …, [3] extensions. */
-function certificateParts(der: Buffer): {
-  subject: DerElement;
-  extensions: DerElement | undefined;
-} {
-  const fields = children(children(derElements(der)[0])[0]);
-  const base = fields[0]?.tag === 0xa0 ? 1 : 0;
-  const subject = fields[base + 4];
-  if (subject === undefined) throw new DerError('certificate without subject');
-  return { subject, extensions: fields.find((field) => field.tag === 0xa3) };
-}
-
-function parseName(name: DerElement): { commonName: string; organizations: string[] } {
-  let commonName = '';
-  const organizations: string[] = [];
-  for (const set of children(name)) {
-    for (const pair of children(set)) {
-      const [type, value] = children(pair);
-      if (type === undefined || value === undefined) throw new DerError('malformed name');
-      const oid = oidText(type.content);
-      if (oid === oids.commonName) commonName = directoryText(value);
-      else if (oid === oids.organization) organizations.push(directoryText(value));
-    }
-  }
-  return { commonName, organizations };
-}
-
-interface Extensions {
-  isAuthority: boolean | undefined;
-  pathLength: number | undefined;
-  extendedKeyUsages: readonly string[] | undefined;
-  alternativeNames: readonly AlternativeName[];
-  nameConstraints: NameConstraints | undefined;
-  unknownCritical: string[];
-}
-
-function parseExtensions(element: DerElement | undefined): Extensions {
-  const found: Extensions = {
-    isAuthority: undefined,
-    pathLength: undefined,
-    extendedKeyUsages: undefined,
-    alternativeNames: [],
-    nameConstraints: undefined,
-    unknownCritical: [],
-  };
-  if (element === undefined) return found;
-  const seen = new Set<string>();
-  for (const extension of children(children(element)[0])) {
-    const parts = children(extension);
-    const oid = oidText(parts[0]!.content);
-    // Of two, one would count for less than it says.
-    if (seen.has(oid)) throw new DerError('extension given twice');
-    seen.add(oid);
-    const critical = parts[1]?.tag === derTag.boolean && parts[1].content[0] !== 0;
-    const value = parts.at(-1)!.content;
-    applyExtension(found, { oid, critical, value });
-  }
-  return found;
-}
-
-function applyExtension(
-  found: Extensions,
-  { oid, critical, value }: { oid: string; critical: boolean; value: Buffer },
-): void {
-  if (oid === oids.basicConstraints) {
-    const [first, second] = children(derElements(value)[0]);
-    found.isAuthority = first?.tag === derTag.boolean && first.content[0] !== 0;
-    const length = first?.tag === derTag.integer ? first : second;
-    if (length !== undefined) {
-      if (length.content.length !== 1) throw new DerError('path length out of range');
-      found.pathLength = length.content[0];
-    }
-  } else if (oid === oids.extendedKeyUsage) {
-    found.extendedKeyUsages = children(derElements(value)[0]).map((one) => oidText(one.content));
-  } else if (oid === oids.subjectAlternativeName) {
-    found.alternativeNames = parseAlternativeNames(value);
-    if (critical && found.alternativeNames.length === 0) found.unknownCritical.push(oid);
-  } else if (oid === oids.nameConstraints) {
-    const { constraints, unhandled } = parseNameConstraints(value);
-    found.nameConstraints = constraints;
-    if (critical && unhandled) found.unknownCritical.push(oid);
-  } else if (critical && oid !== oids.keyUsage) {
-    found.unknownCritical.push(oid);
-  }
 }

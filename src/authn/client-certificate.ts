@@ -1,17 +1,28 @@
+import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { Connection, Exchange } from '../base/exchange.ts';
 import type { Dialect } from '../dialect.ts';
 import type { UserInfo } from '../meta/types.ts';
-import { type Certificate, parseCertificate, parsePemBundle } from './certificate.ts';
-import { verifyChain } from './certificate-chain.ts';
+import {
+  bundleCertificates,
+  type Certificate,
+  parseCertificate,
+  readingBudget,
+} from './certificate.ts';
+import {
+  CertificateError,
+  indexRoots,
+  type TrustedRoots,
+  verifyChain,
+} from './certificate-chain.ts';
 import type { Authenticator } from './contract.ts';
 
 interface Verified {
   readonly user: UserInfo | undefined;
   readonly error: Error | undefined;
-  /** Outside this span (ms since the epoch) the chain must be verified again. */
+  /** From when on, and until when, in ms since the epoch, the verdict stands. */
   readonly fromMs: number;
-  readonly toMs: number;
+  readonly untilMs: number;
   /** When the client's own certificate ends; undefined where it has shown none. */
   readonly endMs?: number;
 }
@@ -19,7 +30,8 @@ interface Verified {
 /**
  * Authenticates TLS client certificates against a bundle of authorities (AUTHN-2): CN is the user,
  * every O a group. A chain is verified once per connection and again only when one of its
- * certificates begins or ceases to be valid. Throws at once when the bundle cannot be read.
+ * certificates begins or ceases to be valid. Throws at once when the bundle cannot be read; what
+ * reads certificates is loaded with the first that a client shows.
  */
 export function createClientCertificateAuthenticator(options: {
   readonly bundlePem: string;
@@ -28,8 +40,7 @@ export function createClientCertificateAuthenticator(options: {
   /** Hears how many seconds are left of the certificate of a request. */
   readonly onLifetime?: (seconds: number) => void;
 }): Authenticator {
-  const roots = parsePemBundle(options.bundlePem);
-  if (roots.length === 0) throw new Error('no certificate in the client CA bundle');
+  const authorities = authoritiesOf(options.bundlePem);
   const memoKey = Symbol('client-certificate');
   const { clock, dialect } = options;
 
@@ -39,8 +50,8 @@ export function createClientCertificateAuthenticator(options: {
       const { connection } = exchange;
       const nowMs = clock.now();
       let verified = connection.memo.get(memoKey) as Verified | undefined;
-      if (verified === undefined || nowMs < verified.fromMs || nowMs > verified.toMs) {
-        verified = verify(connection, { roots, nowMs, dialect });
+      if (verified === undefined || nowMs < verified.fromMs || nowMs >= verified.untilMs) {
+        verified = verify(connection, { authorities, nowMs, dialect });
         connection.memo.set(memoKey, verified);
       }
       if (verified.endMs !== undefined) options.onLifetime?.((verified.endMs - nowMs) / 1000);
@@ -48,6 +59,26 @@ export function createClientCertificateAuthenticator(options: {
       if (verified.user !== undefined && isOfAnotherSite(exchange)) return undefined;
       return verified.user;
     },
+  };
+}
+
+interface Authorities {
+  readonly certificates: readonly Certificate[];
+  readonly roots: TrustedRoots;
+}
+
+/** Checks the bundle now, and reads its certificates at the first call of the result. */
+function authoritiesOf(bundlePem: string): () => Authorities {
+  const encoded = bundleCertificates(bundlePem);
+  if (encoded.length === 0) throw new Error('no certificate in the client CA bundle');
+  for (const der of encoded) void new X509Certificate(der);
+  let read: Authorities | undefined;
+  return () => {
+    if (read === undefined) {
+      const certificates = encoded.map((der) => parseCertificate(der));
+      read = { certificates, roots: indexRoots(certificates) };
+    }
+    return read;
   };
 }
 
@@ -64,49 +95,65 @@ function isOfAnotherSite(exchange: Exchange): boolean {
 
 function verify(
   connection: Connection,
-  options: { roots: readonly Certificate[]; nowMs: number; dialect: Dialect },
+  options: {
+    readonly authorities: () => Authorities;
+    readonly nowMs: number;
+    readonly dialect: Dialect;
+  },
 ): Verified {
-  const ever = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+  const always = { fromMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
   const encoded = connection.peerCertificates();
-  if (encoded.length === 0) return { user: undefined, error: undefined, ...ever };
-  let endMs: number | undefined;
+  if (encoded.length === 0) return { user: undefined, error: undefined, ...always };
+  const { nowMs, dialect } = options;
+  let span: Partial<Verified> = always;
+  let user: UserInfo | undefined;
+  let error: Error | undefined;
   try {
-    const [leaf, ...intermediates] = encoded.slice(0, maxChainLength).map(parseCertificate);
-    endMs = leaf?.notAfterMs;
-    const span = verifyChain({
-      leaf: leaf!,
-      intermediates,
-      roots: options.roots,
-      nowMs: options.nowMs,
-    });
-    const { fromMs, toMs } = span;
-    return {
-      user: userOf(leaf!, options.dialect),
-      error: undefined,
-      fromMs,
-      toMs,
-      ...ending(endMs),
-    };
-  } catch (error) {
-    const failure = error instanceof Error ? error : new Error(String(error));
-    // A certificate that is not valid yet may become so while the connection stays open.
-    const { nowMs } = options;
-    return { user: undefined, error: failure, fromMs: nowMs, toMs: nowMs, ...ending(endMs) };
+    const { certificates, roots } = options.authorities();
+    const [leaf, ...intermediates] = parseChain(encoded);
+    if (leaf === undefined) throw new CertificateError('no certificate');
+    const all = [leaf, ...intermediates, ...certificates];
+    span = { ...steadySpan(all, nowMs), endMs: leaf.notAfterMs };
+    verifyChain({ leaf, intermediates, roots, nowMs });
+    user = userOf(leaf, dialect);
+  } catch (failure) {
+    error = failure instanceof Error ? failure : new Error(String(failure));
   }
+  return { user, error, ...always, ...span };
 }
 
-function ending(endMs: number | undefined): { readonly endMs?: number } {
-  return endMs === undefined ? {} : { endMs };
+/** Most certificates that a client may show. */
+const chainLengthMax = 10;
+
+function parseChain(encoded: readonly Buffer[]): readonly Certificate[] {
+  if (encoded.length > chainLengthMax) throw new CertificateError('too many certificates');
+  const budget = readingBudget();
+  return encoded.map((der) => parseCertificate(der, budget));
 }
 
-const maxChainLength = 10;
-
-function userOf(leaf: Certificate, dialect: Dialect): UserInfo | undefined {
-  if (leaf.commonName === '') return undefined;
+/**
+ * The time around `nowMs` in which no certificate begins or ceases to be valid, so that verifying
+ * has the same result, good or bad.
+ */
+function steadySpan(
+  certificates: readonly Certificate[],
+  nowMs: number,
+): { readonly fromMs: number; readonly untilMs: number } {
+  // A certificate is still valid in the millisecond at which it ends.
+  const changes = certificates.flatMap((one) => [one.notBeforeMs, one.notAfterMs + 1]);
   return {
-    name: leaf.commonName,
+    fromMs: Math.max(Number.NEGATIVE_INFINITY, ...changes.filter((ms) => ms <= nowMs)),
+    untilMs: Math.min(Number.POSITIVE_INFINITY, ...changes.filter((ms) => ms > nowMs)),
+  };
+}
+
+/** The user a certificate names; undefined for one without a common name. */
+function userOf({ subject, sha256 }: Certificate, dialect: Dialect): UserInfo | undefined {
+  if (subject.commonName === '') return undefined;
+  return {
+    name: subject.commonName,
     uid: '',
-    groups: leaf.organizations,
-    extra: { [dialect.label('credential-id', 'authentication')]: [`X509SHA256=${leaf.sha256}`] },
+    groups: subject.organizations,
+    extra: { [dialect.label('credential-id', 'authentication')]: [`X509SHA256=${sha256}`] },
   };
 }

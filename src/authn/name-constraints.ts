@@ -1,5 +1,8 @@
+import { isAscii } from 'node:buffer';
 import { isIP } from 'node:net';
-import { type DerElement, DerError, derElements } from './der.ts';
+import type { WorkBudget } from '../base/work.ts';
+import { childrenOf, type DerElement, DerError } from '../codec/x509/der.ts';
+import { readSequence } from '../codec/x509/extensions.ts';
 
 /** The kinds of names that constraints are evaluated for, as upstream's verifier does. */
 type NameKind = 'email' | 'dns' | 'uri' | 'ip';
@@ -10,18 +13,13 @@ export interface AlternativeName {
   readonly content: Buffer;
 }
 
-interface Subtree {
-  readonly kind: NameKind;
-  readonly content: Buffer;
-}
-
 /** What an authority may sign for. A kind of which no name is permitted may have any. */
 export interface NameConstraints {
-  readonly permitted: readonly Subtree[];
-  readonly excluded: readonly Subtree[];
+  readonly permitted: ReadonlyMap<NameKind, Subtrees>;
+  readonly excluded: ReadonlyMap<NameKind, Subtrees>;
 }
 
-/** Tags of GeneralName; kinds that are not listed are known to nobody here. */
+/** Tags of GeneralName; names of other kinds are not compared. */
 const kinds: ReadonlyMap<number, NameKind> = new Map([
   [0x81, 'email'],
   [0x82, 'dns'],
@@ -29,13 +27,18 @@ const kinds: ReadonlyMap<number, NameKind> = new Map([
   [0x87, 'ip'],
 ]);
 
-/** Names of one certificate against constraints of its authorities: a hostile chain stays cheap. */
-const comparisonsMax = 250_000;
-
-/** Reads the extension of alternative names, those of unknown kinds left out. Throws DerError. */
-export function parseAlternativeNames(value: Buffer): readonly AlternativeName[] {
+/**
+ * Reads the extension of alternative names, those of other kinds left out. Throws DerError, and
+ * WorkExceeded.
+ */
+export function parseAlternativeNames(
+  value: Buffer,
+  budget: WorkBudget,
+): readonly AlternativeName[] {
   const names: AlternativeName[] = [];
-  for (const { tag, content } of derElements(single(value).content)) {
+  const shape = /^([89a][0-9a-f]( |$))*$/;
+  const what = 'alternative names';
+  for (const { tag, content } of childrenOf(readSequence(value, budget), { shape, what })) {
     const kind = kinds.get(tag);
     if (kind === undefined) continue;
     if (kind === 'ip' ? content.length !== 4 && content.length !== 16 : !isAscii(content)) {
@@ -48,55 +51,102 @@ export function parseAlternativeNames(value: Buffer): readonly AlternativeName[]
 
 /**
  * Reads the extension of name constraints; `unhandled` tells of subtrees of a kind that is not
- * evaluated. Throws DerError for what is malformed.
+ * evaluated. Throws DerError for what is malformed, and WorkExceeded.
  */
-export function parseNameConstraints(value: Buffer): {
+export function parseNameConstraints(
+  value: Buffer,
+  budget: WorkBudget,
+): {
   readonly constraints: NameConstraints;
   readonly unhandled: boolean;
 } {
-  const found = { permitted: [] as Subtree[], excluded: [] as Subtree[] };
-  let unhandled = false;
-  const lists = derElements(single(value).content);
-  for (const [index, { tag, content }] of lists.entries()) {
-    const name = tag === 0xa0 && index === 0 ? 'permitted' : tag === 0xa1 ? 'excluded' : undefined;
-    if (name === undefined || index > 1) throw new DerError('malformed name constraints');
-    for (const subtree of derElements(content)) {
-      const [base] = derElements(subtree.content);
-      if (base === undefined) throw new DerError('empty subtree in name constraints');
-      const kind = kinds.get(base.tag);
-      if (kind === undefined) unhandled = true;
-      else found[name].push(checkedSubtree({ kind, content: base.content }));
-    }
-  }
-  if (lists.every(({ content }) => content.length === 0)) {
+  const what = 'name constraints';
+  const lists = childrenOf(readSequence(value, budget), { shape: /^(a0|a1|a0 a1)$/, what });
+  if (lists.every(({ children }) => children.length === 0)) {
     throw new DerError('empty name constraints');
   }
-  return { constraints: found, unhandled };
+  let unhandled = false;
+  const read = (list: DerElement | undefined): ReadonlyMap<NameKind, Subtrees> => {
+    const found = new Map<NameKind, Subtrees>();
+    if (list === undefined) return found;
+    for (const subtree of childrenOf(list, { shape: /^(30( 30)*)?$/, what })) {
+      const [base] = childrenOf(subtree, { shape: /^[89a][0-9a-f]$/, what });
+      const kind = base && kinds.get(base.tag);
+      if (base === undefined || kind === undefined) {
+        unhandled = true;
+        continue;
+      }
+      const subtrees = found.get(kind) ?? new Subtrees();
+      subtrees.add(kind, base.content);
+      found.set(kind, subtrees);
+    }
+    return found;
+  };
+  const permitted = read(lists.find(({ tag }) => tag === 0xa0));
+  const excluded = read(lists.find(({ tag }) => tag === 0xa1));
+  return { constraints: { permitted, excluded }, unhandled };
 }
 
-function single(value: Buffer): DerElement {
-  const [element, ...more] = derElements(value);
-  if (element === undefined || more.length > 0) throw new DerError('not one DER element');
-  return element;
+/** The subtrees of one kind, kept so that looking a name up does not depend on their number. */
+class Subtrees {
+  /** Domains that hold themselves and those below; the empty one holds all. */
+  readonly #domains = new Set<string>();
+  /** Domains that hold only those below. */
+  readonly #domainsBelow = new Set<string>();
+  readonly #mailboxes = new Set<string>();
+  /** Networks by their masks, both in hexadecimal. */
+  readonly #networks = new Map<string, { readonly mask: Buffer; readonly bases: Set<string> }>();
+
+  /** Throws DerError for what is malformed. */
+  add(kind: NameKind, content: Buffer): void {
+    const text = content.toString('latin1');
+    if (kind === 'ip') {
+      if (!isAddressRange(content)) throw new DerError('malformed ip name constraint');
+      const half = content.length / 2;
+      const mask = content.subarray(half);
+      const key = mask.toString('hex');
+      const network = this.#networks.get(key) ?? { mask, bases: new Set() };
+      network.bases.add(masked(content.subarray(0, half), mask));
+      this.#networks.set(key, network);
+    } else if (kind === 'email' && text.includes('@')) {
+      const mailbox = parseMailbox(text);
+      if (mailbox === undefined) throw new DerError('malformed email name constraint');
+      this.#mailboxes.add(mailboxKey(mailbox));
+    } else {
+      const isRight = isDomainConstraint(text) && (kind !== 'uri' || isIP(text) === 0);
+      if (!isAscii(content) || !isRight) throw new DerError(`malformed ${kind} name constraint`);
+      if (text.startsWith('.')) this.#domainsBelow.add(text.slice(1).toLowerCase());
+      else this.#domains.add(text.toLowerCase());
+    }
+  }
+
+  hasAddress(address: Buffer): boolean {
+    for (const { mask, bases } of this.#networks.values()) {
+      if (mask.length === address.length && bases.has(masked(address, mask))) return true;
+    }
+    return false;
+  }
+
+  hasMailbox(mailbox: Mailbox): boolean {
+    return this.#mailboxes.has(mailboxKey(mailbox)) || this.hasDomain(mailbox.domain);
+  }
+
+  hasDomain(domain: string): boolean {
+    const name = domain.toLowerCase();
+    if (this.#domains.has('') || this.#domains.has(name)) return true;
+    for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+      const parent = name.slice(dot + 1);
+      if (this.#domains.has(parent) || this.#domainsBelow.has(parent)) return true;
+    }
+    return false;
+  }
 }
 
-function isAscii(content: Buffer): boolean {
-  return content.every((byte) => byte < 0x80);
+function masked(address: Buffer, mask: Buffer): string {
+  return Buffer.from(address.map((byte, index) => byte & (mask[index] ?? 0))).toString('hex');
 }
 
-function checkedSubtree(subtree: Subtree): Subtree {
-  const { kind, content } = subtree;
-  const text = content.toString('latin1');
-  const isRight =
-    kind === 'ip'
-      ? isAddressRange(content)
-      : isAscii(content) &&
-        (kind === 'email' && text.includes('@')
-          ? parseMailbox(text) !== undefined
-          : isDomainConstraint(text) && (kind !== 'uri' || isIP(text) === 0));
-  if (!isRight) throw new DerError(`malformed ${kind} name constraint`);
-  return subtree;
-}
+const mailboxKey = ({ local, domain }: Mailbox) => `${local}@${domain.toLowerCase()}`;
 
 /** An address and a mask whose ones all stand before its zeros. */
 function isAddressRange(content: Buffer): boolean {
@@ -106,15 +156,15 @@ function isAddressRange(content: Buffer): boolean {
 }
 
 function isDomainConstraint(text: string): boolean {
-  const domain = text.replace(/^\./, '');
-  return domain === '' ? text === '' : labelsOf(domain) !== undefined;
+  return text === '' || isDomain(text.replace(/^\./, ''));
 }
 
-/** A domain's labels, the last first; undefined for what is no domain. */
-function labelsOf(domain: string): readonly string[] | undefined {
-  if (domain === '') return [];
-  const labels = domain.toLowerCase().split('.').reverse();
-  return labels.every((label) => /^[!-~]+$/.test(label)) ? labels : undefined;
+/** No domain is longer. What is cannot be compared, and is not read label by label. */
+const domainLengthMax = 255;
+
+function isDomain(text: string): boolean {
+  if (text === '' || text.length > domainLengthMax) return false;
+  return text.split('.').every((label) => /^[!-~]+$/.test(label));
 }
 
 interface Mailbox {
@@ -130,26 +180,23 @@ function parseMailbox(text: string): Mailbox | undefined {
   const local = (plain[1] ?? '').replaceAll(/\\(.)/g, '$1');
   const domain = text.slice(plain[0].length);
   if (quoted === null && (/^\.|\.$/.test(local) || local.includes('..'))) return undefined;
-  return domain === '' || labelsOf(domain) === undefined ? undefined : { local, domain };
+  return isDomain(domain) ? { local, domain } : undefined;
 }
 
 /**
- * Why an authority may not have signed for a chain of certificates below it, each with its names;
- * undefined when it may.
+ * Why an authority may not have signed for a certificate of these names, or for one above it;
+ * undefined when it may. Throws WorkExceeded.
  */
 export function constraintProblem(
   constraints: NameConstraints,
-  below: readonly { readonly alternativeNames: readonly AlternativeName[] }[],
+  names: readonly AlternativeName[],
+  budget: WorkBudget,
 ): string | undefined {
-  let comparisons = 0;
-  for (const { alternativeNames } of below) {
-    for (const name of alternativeNames) {
-      comparisons += constraints.permitted.length + constraints.excluded.length;
-      if (comparisons > comparisonsMax) return 'too many name constraints to check';
-      const problem = nameProblem(name, constraints);
-      if (problem !== undefined) {
-        return `a root or intermediate certificate is not authorized to sign for this name: ${problem}`;
-      }
+  for (const name of names) {
+    budget.spend();
+    const problem = nameProblem(name, constraints);
+    if (problem !== undefined) {
+      return `a root or intermediate certificate is not authorized to sign for this name: ${problem}`;
     }
   }
   return undefined;
@@ -165,58 +212,34 @@ const shownKinds: Readonly<Record<NameKind, string>> = {
 /** What cannot be compared is refused, whether it is excluded or not permitted. */
 function nameProblem(
   { kind, content }: AlternativeName,
-  { permitted, excluded }: NameConstraints,
+  constraints: NameConstraints,
 ): string | undefined {
-  const allowed = permitted.filter((subtree) => subtree.kind === kind);
-  const forbidden = excluded.filter((subtree) => subtree.kind === kind);
-  const matches = matcherOf(kind, content);
-  if (matches === undefined) {
+  const permitted = constraints.permitted.get(kind);
+  const excluded = constraints.excluded.get(kind);
+  const isIn = matcherOf(kind, content);
+  if (isIn === undefined) {
     // Upstream reads mailboxes and domains before it compares, the hosts of URIs as it does.
-    if (kind === 'uri' && allowed.length + forbidden.length === 0) return undefined;
+    if (kind === 'uri' && permitted === undefined && excluded === undefined) return undefined;
     return `${shownKinds[kind]} that cannot be matched against constraints`;
   }
-  if (forbidden.some((subtree) => matches(subtree.content))) {
+  if (excluded !== undefined && isIn(excluded)) {
     return `${shownKinds[kind]} is excluded by a constraint`;
   }
-  if (allowed.length === 0 || allowed.some((subtree) => matches(subtree.content))) return undefined;
+  if (permitted === undefined || isIn(permitted)) return undefined;
   return `${shownKinds[kind]} is not permitted by any constraint`;
 }
 
-/** Compares a name with subtrees of its kind; undefined for a name that cannot be. */
-function matcherOf(kind: NameKind, content: Buffer): ((subtree: Buffer) => boolean) | undefined {
-  if (kind === 'ip') return (subtree) => isAddressWithin(content, subtree);
+/** Looks a name up in subtrees of its kind; undefined for a name that cannot be compared. */
+function matcherOf(kind: NameKind, content: Buffer): ((subtrees: Subtrees) => boolean) | undefined {
+  if (kind === 'ip') return (subtrees) => subtrees.hasAddress(content);
   const text = content.toString('latin1');
   if (kind === 'email') {
     const mailbox = parseMailbox(text);
-    return mailbox && ((subtree) => isMailboxWithin(mailbox, subtree.toString('latin1')));
+    return mailbox && ((subtrees) => subtrees.hasMailbox(mailbox));
   }
   const domain = kind === 'uri' ? hostOf(text) : text;
-  const labels = domain === undefined || domain === '' ? undefined : labelsOf(domain);
-  return labels && ((subtree) => isDomainWithin(labels, subtree.toString('latin1')));
-}
-
-function isAddressWithin(address: Buffer, subtree: Buffer): boolean {
-  if (subtree.length !== address.length * 2) return false;
-  return address.every((byte, index) => {
-    const mask = subtree[address.length + index] ?? 0;
-    return (byte & mask) === ((subtree[index] ?? 0) & mask);
-  });
-}
-
-function isMailboxWithin(mailbox: Mailbox, subtree: string): boolean {
-  const exact = subtree.includes('@') ? parseMailbox(subtree) : undefined;
-  if (exact === undefined) return isDomainWithin(labelsOf(mailbox.domain) ?? [], subtree);
-  const isSameDomain = mailbox.domain.toLowerCase() === exact.domain.toLowerCase();
-  return isSameDomain && mailbox.local === exact.local;
-}
-
-/** An empty subtree holds every domain; one that begins with a dot only those below it. */
-function isDomainWithin(labels: readonly string[], subtree: string): boolean {
-  if (subtree === '') return true;
-  const isBelow = subtree.startsWith('.');
-  const wanted = labelsOf(isBelow ? subtree.slice(1) : subtree) ?? [];
-  if (labels.length < wanted.length + (isBelow ? 1 : 0)) return false;
-  return wanted.every((label, index) => label === labels[index]);
+  if (domain === undefined || !isDomain(domain)) return undefined;
+  return (subtrees) => subtrees.hasDomain(domain);
 }
 
 /** The host of a URI, if it is a name. */

@@ -1,80 +1,107 @@
 import { constants, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { childrenOf, type DerElement, oidText } from '../../codec/x509/der.ts';
+import { extensionOids } from '../../codec/x509/extensions.ts';
+import type { Subject } from '../../codec/x509/name.ts';
+import { onlyPemBlock, pemBytes } from '../../codec/x509/pem.ts';
+import { type RequestParts, readRequest } from '../../codec/x509/request.ts';
+
+interface SignatureForm {
+  readonly keyType: 'rsa' | 'ec' | 'ed25519';
+  /** Undefined: the algorithm has its own. */
+  readonly hash: string | undefined;
+  readonly padding?: 'pss';
+}
 
 /**
- * Hash of each signature algorithm by its object identifier in hex; none for Ed25519. SHA-1 is good
- * enough for a request, which proves no more than that its sender holds the key.
+ * Signature algorithms by their object identifiers. SHA-1 is good enough for a request, which proves
+ * no more than that its sender holds the key.
  */
-const hashes: Readonly<Record<string, string | undefined>> = {
-  '2a864886f70d010105': 'sha1',
-  '2a8648ce3d0401': 'sha1',
-  '2a864886f70d01010b': 'sha256',
-  '2a864886f70d01010c': 'sha384',
-  '2a864886f70d01010d': 'sha512',
-  '2a8648ce3d040302': 'sha256',
-  '2a8648ce3d040303': 'sha384',
-  '2a8648ce3d040304': 'sha512',
-  '2b6570': undefined,
-};
+const forms: ReadonlyMap<string, SignatureForm> = new Map<string, SignatureForm>([
+  ['1.2.840.113549.1.1.5', { keyType: 'rsa', hash: 'sha1' }],
+  ['1.2.840.113549.1.1.11', { keyType: 'rsa', hash: 'sha256' }],
+  ['1.2.840.113549.1.1.12', { keyType: 'rsa', hash: 'sha384' }],
+  ['1.2.840.113549.1.1.13', { keyType: 'rsa', hash: 'sha512' }],
+  ['1.2.840.10045.4.1', { keyType: 'ec', hash: 'sha1' }],
+  ['1.2.840.10045.4.3.2', { keyType: 'ec', hash: 'sha256' }],
+  ['1.2.840.10045.4.3.3', { keyType: 'ec', hash: 'sha384' }],
+  ['1.2.840.10045.4.3.4', { keyType: 'ec', hash: 'sha512' }],
+  ['1.3.101.112', { keyType: 'ed25519', hash: undefined }],
+]);
 
 /** RSA-PSS, whose parameters name the hash. */
-const pssOid = '2a864886f70d01010a';
-const pssHashes: Readonly<Record<string, string>> = {
-  '608648016503040201': 'sha256',
-  '608648016503040202': 'sha384',
-  '608648016503040203': 'sha512',
-};
+const pssOid = '1.2.840.113549.1.1.10';
+const maskGenerationOid = '1.2.840.113549.1.1.8';
+const pssHashes: ReadonlyMap<string, { readonly hash: string; readonly bytes: number }> = new Map([
+  ['2.16.840.1.101.3.4.2.1', { hash: 'sha256', bytes: 32 }],
+  ['2.16.840.1.101.3.4.2.2', { hash: 'sha384', bytes: 48 }],
+  ['2.16.840.1.101.3.4.2.3', { hash: 'sha512', bytes: 64 }],
+]);
 
 const malformed = 'asn1: structure error: malformed certificate request';
+const unimplemented = 'x509: cannot verify signature: algorithm unimplemented';
 
 /** What is wrong with a PEM text that should be a signed certificate request; undefined if nothing. */
 export function certificateRequestProblem(pem: Buffer): string | undefined {
-  const der = pemBlock(pem.toString('latin1'));
-  if (der === undefined) return 'PEM block type must be CERTIFICATE REQUEST';
+  const text = pem.toString('latin1');
+  const block = onlyPemBlock(text);
+  if (block?.type !== requestType) {
+    const isAmbiguous = text.includes(`-----BEGIN ${requestType}-----`);
+    return isAmbiguous
+      ? 'must contain exactly one PEM block and no other lines of dashes'
+      : `PEM block type must be ${requestType}`;
+  }
   try {
-    return signatureProblem(der);
+    return signatureProblem(readRequest(bytesOf(block)));
   } catch {
     return malformed;
   }
 }
 
-const begin = '-----BEGIN ';
-const label = 'CERTIFICATE REQUEST-----';
+const requestType = 'CERTIFICATE REQUEST';
 
-function pemBlock(text: string): Buffer | undefined {
-  const start = text.indexOf(begin);
-  if (start < 0 || !text.startsWith(label, start + begin.length)) return undefined;
-  const from = start + begin.length + label.length;
-  const end = text.indexOf('-----END ', from);
-  return end < 0 ? undefined : Buffer.from(text.slice(from, end), 'base64');
+function bytesOf(block: Parameters<typeof pemBytes>[0]): Buffer {
+  const bytes = pemBytes(block);
+  if (bytes === undefined) throw new Error('malformed PEM block');
+  return bytes;
 }
 
-function signatureProblem(der: Buffer): string | undefined {
-  const [outer] = elements(der);
-  const [info, algorithm, signature] = elements(outer!.content);
-  const [version, , keyInfo] = elements(info!.content);
-  if (version!.tag !== 0x02 || signature!.tag !== 0x03) throw new Error(malformed);
-  const hash = hashOf(algorithm!);
-  if (hash === 'unknown') return 'x509: cannot verify signature: algorithm unimplemented';
-  const key = createPublicKey({ key: keyInfo!.whole, format: 'der', type: 'spki' });
+function signatureProblem(request: RequestParts): string | undefined {
+  const form = formOf(request.algorithm);
+  if (form === undefined) return unimplemented;
+  const key = createPublicKey({ key: request.publicKeyDer, format: 'der', type: 'spki' });
+  if (key.asymmetricKeyType !== form.keyType) return malformed;
+  // Of curves, only those that have a name are implemented by others.
+  if (form.keyType === 'ec' && key.asymmetricKeyDetails?.namedCurve === undefined) {
+    return unimplemented;
+  }
   const { RSA_PKCS1_PSS_PADDING: padding, RSA_PSS_SALTLEN_DIGEST: saltLength } = constants;
-  const withKey = hash.padding === 'pss' ? { key, padding, saltLength } : key;
-  // A bit string begins with the count of its unused bits.
-  const isRight = verify(hash.name, info!.whole, withKey, signature!.content.subarray(1));
+  const withKey = form.padding === 'pss' ? { key, padding, saltLength } : key;
+  const isRight = verify(form.hash, request.signedDer, withKey, request.signature);
   return isRight ? undefined : wrongSignature(key);
 }
 
-function hashOf(
-  algorithm: DerElement,
-): { readonly name: string | undefined; readonly padding: 'pss' | 'none' } | 'unknown' {
-  const [oid, parameters] = elements(algorithm.content);
-  const hex = oid!.content.toString('hex');
-  if (Object.hasOwn(hashes, hex)) return { name: hashes[hex], padding: 'none' };
-  if (hex !== pssOid || parameters === undefined) return 'unknown';
-  const [tagged] = elements(parameters.content);
-  const [identifier] = elements(tagged!.content);
-  const [hash] = elements(identifier!.content);
-  const name = pssHashes[hash!.content.toString('hex')];
-  return name === undefined ? 'unknown' : { name, padding: 'pss' };
+function formOf(algorithm: DerElement): SignatureForm | undefined {
+  const [id, parameters] = algorithm.children;
+  if (id === undefined) return undefined;
+  const oid = oidText(id);
+  return oid === pssOid ? pssFormOf(parameters) : forms.get(oid);
+}
+
+/** The parameters name one hash for both of its uses, and a salt of its length. */
+function pssFormOf(parameters: DerElement | undefined): SignatureForm | undefined {
+  const what = 'parameters';
+  const tagged = childrenOf(parameters, { shape: /^a0 a1 a2$/, what });
+  const [hashId, generator, salt] = tagged.map((one) => one.children[0]);
+  const [generatorId, generatorHash] = childrenOf(generator, { shape: /^06 30$/, what });
+  const [named, masked] = [hashId, generatorHash].map((one) => {
+    const [id] = childrenOf(one, { shape: /^06( 05)?$/, what });
+    return id === undefined ? '' : oidText(id);
+  });
+  const known = pssHashes.get(named ?? '');
+  if (known === undefined || named !== masked) return undefined;
+  if (generatorId === undefined || oidText(generatorId) !== maskGenerationOid) return undefined;
+  if (!salt?.content.equals(Buffer.from([known.bytes]))) return undefined;
+  return { keyType: 'rsa', hash: known.hash, padding: 'pss' };
 }
 
 /** In the words of Go's libraries, which differ by the kind of key. */
@@ -83,106 +110,20 @@ function wrongSignature({ asymmetricKeyType }: KeyObject): string {
   return `x509: ${asymmetricKeyType === 'ec' ? 'ECDSA' : 'Ed25519'} verification failure`;
 }
 
-interface DerElement {
-  readonly tag: number;
-  readonly content: Buffer;
-  readonly whole: Buffer;
-}
-
-/** The elements one after the other in `bytes`; throws when they do not fit. */
-function elements(bytes: Buffer): DerElement[] {
-  const found: DerElement[] = [];
-  let at = 0;
-  while (at < bytes.length) {
-    const tag = bytes.readUInt8(at);
-    let length = bytes.readUInt8(at + 1);
-    let start = at + 2;
-    if (length > 0x80) {
-      const size = length - 0x80;
-      length = bytes.readUIntBE(start, size);
-      start += size;
-    }
-    const end = start + length;
-    if (end > bytes.length) throw new Error(malformed);
-    found.push({ tag, content: bytes.subarray(start, end), whole: bytes.subarray(at, end) });
-    at = end;
-  }
-  return found;
-}
-
-const organization = Buffer.from('55040a', 'hex');
-const bmpString = 0x1e;
-
-/** The organizations in the subject of a request, whose form is right already; see above. */
-export function requestedOrganizations(pem: Buffer): readonly string[] {
-  const der = pemBlock(pem.toString('latin1'));
-  if (der === undefined) return [];
-  const [outer] = elements(der);
-  const [info] = elements(outer!.content);
-  const [, subject] = elements(info!.content);
-  return elements(subject!.content)
-    .flatMap((set) => elements(set.content))
-    .flatMap((attribute) => {
-      const [type, value] = elements(attribute.content);
-      return type?.content.equals(organization) && value !== undefined ? [textOf(value)] : [];
-    });
-}
-
-/** Most string types are UTF-8 or a part of it; one has two bytes a character. */
-function textOf({ tag, content }: DerElement): string {
-  if (tag !== bmpString) return content.toString('utf8');
-  return Buffer.from(content.subarray(0, content.length & ~1))
-    .swap16()
-    .toString('utf16le');
-}
-
 /** What a request wants a certificate to say. */
-export interface RequestedNames {
-  readonly commonName: string;
-  readonly organizations: readonly string[];
+export interface RequestedNames extends Subject {
   /** Names of hosts, addresses and the like, which only a server's certificate has. */
   readonly hasAlternatives: boolean;
 }
 
-const commonNameOid = '550403';
-const organizationOid = '55040a';
-/** The extensions a request asks for, and that of alternative names among them. */
-const extensionRequestOid = '2a864886f70d01090e';
-const alternativeNamesOid = '551d11';
-
-/** The subject of a PEM request; undefined when it is none. */
+/** The subject of a PEM request; undefined when it is none that has exactly one reading. */
 export function requestedNames(pem: Buffer): RequestedNames | undefined {
-  const der = pemBlock(pem.toString('latin1'));
-  if (der === undefined) return undefined;
+  const block = onlyPemBlock(pem.toString('latin1'));
+  if (block?.type !== requestType) return undefined;
   try {
-    const [outer] = elements(der);
-    const [info] = elements(outer!.content);
-    const [, subject, , attributes] = elements(info!.content);
-    const parts = elements(subject!.content)
-      .flatMap((set) => elements(set.content))
-      .map((pair) => elements(pair.content));
-    const values = (oid: string) =>
-      parts
-        .filter(([name]) => name?.content.toString('hex') === oid)
-        .map(([, value]) => value?.content.toString('utf8') ?? '');
-    return {
-      commonName: values(commonNameOid).at(-1) ?? '',
-      organizations: values(organizationOid),
-      hasAlternatives: asksForAlternatives(attributes),
-    };
+    const { subject, extensions } = readRequest(bytesOf(block));
+    return { ...subject, hasAlternatives: extensions.has(extensionOids.alternativeNames) };
   } catch {
     return undefined;
   }
-}
-
-function asksForAlternatives(attributes: DerElement | undefined): boolean {
-  if (attributes === undefined) return false;
-  const requests = elements(attributes.content)
-    .map((attribute) => elements(attribute.content))
-    .filter(([name]) => name?.content.toString('hex') === extensionRequestOid);
-  const extensions = requests
-    .flatMap(([, set]) => (set === undefined ? [] : elements(set.content)))
-    .flatMap((list) => elements(list.content))
-    .map((extension) => elements(extension.content)[0]?.content.toString('hex'));
-  return extensions.includes(alternativeNamesOid);
 }

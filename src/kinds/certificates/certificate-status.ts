@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { JsonObject } from '../../base/json.ts';
+import { pemBlocks } from '../../codec/x509/pem.ts';
 import {
   duplicate,
   type FieldError,
@@ -11,7 +12,6 @@ import {
 import { textAt } from '../cells.ts';
 import { same } from '../checks.ts';
 import { objectsAt } from '../fill.ts';
-import { pemBlocks } from '../pem.ts';
 
 const field = 'status.conditions';
 const decisions = ['Approved', 'Denied'];

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { type PemBlock, pemBlocks } from '../pem.ts';
+import { type PemBlock, pemBlocks } from '../../codec/x509/pem.ts';
 
 const typesOf = (blocks: readonly PemBlock[]) => `[${blocks.map(({ type }) => type).join(' ')}]`;
 

@@ -1,0 +1,61 @@
+/** A block of a PEM text: its type and the whole of its text. */
+export interface PemBlock {
+  readonly type: string;
+  readonly text: string;
+}
+
+const begin = '-----BEGIN ';
+const dashes = '-----';
+const ending = '-----END ';
+
+/**
+ * The complete PEM blocks of a text, in order. A block extends from its first line to the next last
+ * line there is, whose type must be the same; each last line is searched for once, however many
+ * first lines the text has.
+ */
+export function pemBlocks(text: string): PemBlock[] {
+  const blocks: PemBlock[] = [];
+  let end = -1;
+  for (let from = text.indexOf(begin); from >= 0; from = text.indexOf(begin, from + 1)) {
+    const typeEnd = text.indexOf(dashes, from + begin.length);
+    if (typeEnd < 0) break;
+    const type = text.slice(from + begin.length, typeEnd);
+    if (end < typeEnd) end = text.indexOf(ending, typeEnd);
+    if (end < 0) break;
+    const last = `${ending}${type}${dashes}`;
+    if (!text.startsWith(last, end) || type.includes('\n')) continue;
+    blocks.push({ type, text: text.slice(from, end + last.length) });
+    from = end;
+  }
+  return blocks;
+}
+
+/** Lines of base64 only: neither headers nor blank lines nor spaces inside. */
+const bodyPattern = /^[ \t]*\r?\n((?:[A-Za-z0-9+/=]+[ \t]*\r?\n)*)$/;
+
+/**
+ * The bytes of a block without headers; undefined when its base64 is not the one way to write them,
+ * which every reader of PEM reads alike.
+ */
+export function pemBytes({ type, text }: PemBlock): Buffer | undefined {
+  const body = text.slice(begin.length + type.length + dashes.length, text.lastIndexOf(ending));
+  const lines = bodyPattern.exec(body)?.[1];
+  if (lines === undefined) return undefined;
+  const base64 = lines.replaceAll(/[ \t\r\n]/g, '');
+  const bytes = Buffer.from(base64, 'base64');
+  return bytes.toString('base64') === base64 ? bytes : undefined;
+}
+
+/**
+ * The block of a PEM text that has exactly one; undefined when it has none, or when a program could
+ * take another part of it for a block: dashes elsewhere, or a first or last line that is not alone
+ * on its line. Other text may surround the block.
+ */
+export function onlyPemBlock(text: string): PemBlock | undefined {
+  const [block, ...more] = pemBlocks(text);
+  if (block === undefined || more.length > 0 || text.includes('\0')) return undefined;
+  const [before = '', after = '', ...others] = text.split(block.text);
+  if (others.length > 0 || before.includes(dashes) || after.includes(dashes)) return undefined;
+  const isAlone = (before === '' || before.endsWith('\n')) && /^[ \t]*(\r?\n|$)/.test(after);
+  return isAlone ? block : undefined;
+}

@@ -1,0 +1,126 @@
+import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+
+/** Encodes one element of DER, whatever its content. */
+export function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+  const content = Buffer.concat(parts);
+  const octets: number[] = [];
+  for (let rest = content.length; rest > 0; rest >>>= 8) octets.unshift(rest & 0xff);
+  const length = content.length < 0x80 ? [content.length] : [0x80 | octets.length, ...octets];
+  return Buffer.concat([Buffer.from([tag, ...length]), content]);
+}
+
+/** One attribute of a name: the hexadecimal content of its type, the string's tag, the string. */
+export interface Attribute {
+  readonly type: string;
+  readonly tag?: number;
+  readonly value: string | Buffer;
+}
+
+export const commonName = '550403';
+export const organization = '55040a';
+
+/** Encodes a name of one attribute in each relative name. */
+export function nameOf(...attributes: readonly Attribute[]): Buffer {
+  return der(
+    0x30,
+    ...attributes.map(({ type, tag = 0x0c, value }) =>
+      der(0x31, der(0x30, der(0x06, Buffer.from(type, 'hex')), der(tag, Buffer.from(value)))),
+    ),
+  );
+}
+
+const ecdsaWithSha256 = der(0x30, der(0x06, Buffer.from('2a8648ce3d040302', 'hex')));
+
+function signed(content: Buffer, key: KeyObject): Buffer {
+  const signature = Buffer.concat([Buffer.from([0]), sign('sha256', content, key)]);
+  return der(0x30, content, ecdsaWithSha256, der(0x03, signature));
+}
+
+/** Keys cost more than all the rest: one pair is made for each role. */
+const pairs = new Map<string, KeyObject>();
+
+/** The private key of a role, P-256. */
+export function keyOf(role: string): KeyObject {
+  const key = pairs.get(role) ?? generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  pairs.set(role, key);
+  return key;
+}
+
+const publicDer = (key: KeyObject) => createPublicKey(key).export({ type: 'spki', format: 'der' });
+
+/** Makes a PKCS#10 request in DER for a name of any bytes. */
+export function forgeRequest(options: { readonly name: Buffer; readonly more?: Buffer }): Buffer {
+  const key = keyOf('client');
+  const attributes = der(0xa0, options.more ?? Buffer.alloc(0));
+  const version = der(0x02, Buffer.from([0]));
+  return signed(der(0x30, version, options.name, publicDer(key), attributes), key);
+}
+
+let serial = 1;
+
+/** Makes a certificate in DER for names of any bytes. */
+export function forgeCertificate(options: {
+  readonly subject: Buffer;
+  readonly issuer: Buffer;
+  /** Roles whose keys the certificate is for, and is signed with. */
+  readonly key: string;
+  readonly signer: string;
+  /** Encoded extensions. */
+  readonly extensions?: readonly Buffer[];
+  /** Replaces the validity, 2020 to 2049. */
+  readonly validity?: Buffer;
+}): Buffer {
+  serial += 1;
+  const time = (text: string) => der(0x17, Buffer.from(text));
+  const validity = options.validity ?? der(0x30, time('200101000000Z'), time('491231235959Z'));
+  const { extensions = [] } = options;
+  const tbs = der(
+    0x30,
+    der(0xa0, der(0x02, Buffer.from([2]))),
+    der(0x02, Buffer.from([1, serial >> 8, serial & 0xff])),
+    ecdsaWithSha256,
+    options.issuer,
+    validity,
+    options.subject,
+    publicDer(keyOf(options.key)),
+    ...(extensions.length === 0 ? [] : [der(0xa3, der(0x30, ...extensions))]),
+  );
+  return signed(tbs, keyOf(options.signer));
+}
+
+/** Encodes an extension; `id` is its identifier's content in hexadecimal. */
+export function extensionOf(id: string, value: Buffer, flag?: 'critical'): Buffer {
+  const critical = flag === undefined ? [] : [der(0x01, Buffer.from([0xff]))];
+  return der(0x30, der(0x06, Buffer.from(id, 'hex')), ...critical, der(0x04, value));
+}
+
+/** The extension that makes a certificate an authority. */
+export const authorityExtension = extensionOf(
+  '551d13',
+  der(0x30, der(0x01, Buffer.from([0xff]))),
+  'critical',
+);
+
+/** Encodes PEM of lines of 64 characters. */
+export function pemOf(type: string, content: Buffer): string {
+  const lines = content.toString('base64').match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${type}-----\n${lines.join('\n')}\n-----END ${type}-----\n`;
+}
+
+/** An authority of tests, and the certificates that it issues to clients. */
+export const authority = {
+  name: nameOf({ type: commonName, value: 'test authority' }),
+  pem(): string {
+    const { name } = authority;
+    const extensions = [authorityExtension];
+    const self = { subject: name, issuer: name, key: 'authority', signer: 'authority', extensions };
+    return pemOf('CERTIFICATE', forgeCertificate(self));
+  },
+  /** A client's certificate for a name of any bytes, and its key, in PEM. */
+  issue(subject: Buffer): { readonly cert: string; readonly key: string } {
+    const issuer = authority.name;
+    const made = forgeCertificate({ subject, issuer, key: 'client', signer: 'authority' });
+    const key = keyOf('client').export({ type: 'pkcs8', format: 'pem' }).toString();
+    return { cert: pemOf('CERTIFICATE', made), key };
+  },
+};
