@@ -29,7 +29,7 @@ async function storedObjects(server: TestServer, base = flowGroup): Promise<read
     const schemas: Stored[] = (await server.get(`${base}/flowschemas`)).body.items;
     const told = schemas.filter(({ status }) => (status?.conditions?.length ?? 0) > 0);
     const levels = (await server.get(`${base}/prioritylevelconfigurations`)).body.items;
-    return told.length === 11 && levels.length === 8 && [...schemas, ...levels];
+    return told.length === 13 && levels.length === 8 && [...schemas, ...levels];
   }, 'the default objects');
 }
 

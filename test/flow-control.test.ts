@@ -23,7 +23,7 @@ beforeAll(async () => {
   });
   await eventually(async () => {
     const { body } = await server.get(`${flowGroup}/flowschemas`);
-    return body.items.length === 11 && body.items.every((one: never) => danglingOf(one));
+    return body.items.length === 13 && body.items.every((one: never) => danglingOf(one));
   }, 'the default objects');
 });
 afterEach(abortHeld);
@@ -88,6 +88,7 @@ describe('OPS-3: the objects', () => {
     });
     expect(rows).toEqual([
       ['catch-all', 'catch-all', 10_000, 'ByUser'],
+      ['endpoint-controller', 'workload-high', 150, 'ByUser'],
       ['exempt', 'exempt', 1, undefined],
       ['global-default', 'global-default', 9900, 'ByUser'],
       ['kube-controller-manager', 'workload-high', 800, 'ByNamespace'],
@@ -98,6 +99,7 @@ describe('OPS-3: the objects', () => {
       ['system-leader-election', 'leader-election', 100, 'ByUser'],
       ['system-node-high', 'node-high', 400, 'ByUser'],
       ['system-nodes', 'system', 500, 'ByUser'],
+      ['workload-leader-election', 'leader-election', 200, 'ByUser'],
     ]);
     for (const one of [...levels, ...schemas]) {
       expect(one.metadata.annotations).toEqual({ 'apf.svc.io/autoupdate-spec': 'true' });

@@ -27,7 +27,7 @@ function workloadControllers({ rule, events }: RuleWords): Rules {
       rule('create delete get list patch update watch', 'batch', 'jobs'),
       rule('update', 'batch', 'cronjobs/status'),
       rule('update', 'batch', 'cronjobs/finalizers'),
-      rule('delete list', '', 'pods'),
+      rule('delete list watch', '', 'pods'),
       events(),
     ],
     'daemon-set-controller': [
@@ -76,9 +76,10 @@ function workloadControllers({ rule, events }: RuleWords): Rules {
       rule('update', 'apps', 'statefulsets/finalizers'),
       rule('create delete get patch update', '', 'pods'),
       rule('create delete get list patch update watch', 'apps', 'controllerrevisions'),
-      rule('create get', '', 'persistentvolumeclaims'),
+      rule('create get list watch', '', 'persistentvolumeclaims'),
       events(),
       rule('delete update', '', 'persistentvolumeclaims'),
+      rule('update', '', 'pods/finalizers'),
     ],
     ...scalingControllers({ rule, events }),
   };
@@ -101,10 +102,10 @@ function scalingControllers({ rule, events }: Pick<RuleWords, 'rule' | 'events'>
       rule('get list watch', 'autoscaling', 'horizontalpodautoscalers'),
       rule('update', 'autoscaling', 'horizontalpodautoscalers/status'),
       rule('get update', '*', '*/scale'),
-      rule('list', '', 'pods'),
-      rule('list', 'metrics', 'pods'),
-      rule('get list', 'custom.metrics', '*'),
-      rule('get list', 'external.metrics', '*'),
+      rule('list watch', '', 'pods'),
+      rule('list watch', 'metrics', 'pods'),
+      rule('get list watch', 'custom.metrics', '*'),
+      rule('get list watch', 'external.metrics', '*'),
       events(),
     ],
     'ttl-after-finished-controller': [rule('delete get list watch', 'batch', 'jobs'), events()],
@@ -115,21 +116,21 @@ function networkControllers({ rule, events }: RuleWords): Rules {
   return {
     'endpoint-controller': [
       rule('get list watch', '', 'pods services'),
-      rule('create delete get list update', '', 'endpoints'),
+      rule('create delete get list update watch', '', 'endpoints'),
       rule('create', '', 'endpoints/restricted'),
       events(),
     ],
     'endpointslice-controller': [
       rule('get list watch', '', 'nodes pods services'),
       rule('update', '', 'services/finalizers'),
-      rule('create delete get list update', 'discovery', 'endpointslices'),
+      rule('create delete get list update watch', 'discovery', 'endpointslices'),
       events(),
     ],
     'endpointslicemirroring-controller': [
       rule('get list watch', '', 'endpoints services'),
       rule('update', '', 'services/finalizers'),
       rule('update', '', 'endpoints/finalizers'),
-      rule('create delete get list update', 'discovery', 'endpointslices'),
+      rule('create delete get list update watch', 'discovery', 'endpointslices'),
       events(),
     ],
     'route-controller': [
@@ -168,10 +169,8 @@ function storageControllers({ rule, events }: RuleWords): Rules {
       rule('get list patch update watch', '', 'persistentvolumes'),
       rule('patch update', '', 'persistentvolumeclaims/status'),
       rule('get list watch', '', 'persistentvolumeclaims'),
-      rule('get list watch', 'storage', 'storageclasses'),
-      rule('get', '', 'endpoints services'),
-      rule('get', '', 'secrets'),
       events(),
+      rule('get', '', 'services'),
     ],
     'persistent-volume-binder': [
       rule('create delete get list update watch', '', 'persistentvolumes'),
@@ -180,12 +179,10 @@ function storageControllers({ rule, events }: RuleWords): Rules {
       rule('update', '', 'persistentvolumeclaims/status'),
       rule('create delete get list watch', '', 'pods'),
       rule('get list watch', 'storage', 'storageclasses'),
-      rule('create delete get update', '', 'endpoints'),
-      rule('create delete get', '', 'services'),
-      rule('get', '', 'secrets'),
-      rule('get list', '', 'nodes'),
-      rule('watch', '', 'events'),
+      rule('list watch', '', 'nodes'),
       events(),
+      rule('watch', '', 'events'),
+      rule('get', '', 'services'),
     ],
     'pv-protection-controller': [rule('get list update watch', '', 'persistentvolumes'), events()],
     'pvc-protection-controller': [
@@ -199,15 +196,15 @@ function storageControllers({ rule, events }: RuleWords): Rules {
 function nodeControllers({ rule, events }: RuleWords): Rules {
   return {
     'node-controller': [
-      rule('delete get list patch update', '', 'nodes'),
+      rule('delete get list patch update watch', '', 'nodes'),
       rule('patch update', '', 'nodes/status'),
       rule('patch update', '', 'pods/status'),
-      rule('delete get list', '', 'pods'),
+      rule('delete get list watch', '', 'pods'),
       events(),
     ],
     'pod-garbage-collector': [
       rule('delete list watch', '', 'pods'),
-      rule('get list', '', 'nodes'),
+      rule('get list watch', '', 'nodes'),
       rule('patch', '', 'pods/status'),
     ],
     'ttl-controller': [rule('list patch update watch', '', 'nodes'), events()],
@@ -252,7 +249,7 @@ function wholeServerControllers({ rule, events }: RuleWords): Rules {
     'namespace-controller': [
       rule('delete get list watch', '', 'namespaces'),
       rule('update', '', 'namespaces/finalize namespaces/status'),
-      rule('delete deletecollection get list', '*', '*'),
+      rule('delete deletecollection get list watch', '*', '*'),
     ],
     'resourcequota-controller': [
       rule('list watch', '*', '*'),

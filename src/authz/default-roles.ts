@@ -177,6 +177,8 @@ function namespacedDefaults(
   const lock = (name: string) => [
     rule('watch', '', 'configmaps'),
     rule('get update', '', 'configmaps', name),
+    rule('create get list update watch', 'coordination', 'leases'),
+    rule('create get list update watch', 'coordination', 'leasecandidates'),
   ];
   return {
     roles: [
@@ -206,12 +208,15 @@ function namespacedDefaults(
       binding({ namespace: system, name: signer }, [account('bootstrap-signer')]),
       binding({ namespace: system, name: cloud }, [account('cloud-provider')]),
       binding({ namespace: system, name: cleaner }, [account('token-cleaner')]),
-      ...['kube-controller-manager', 'kube-scheduler'].map((name) =>
-        binding({ namespace: system, name: locking(name) }, [
-          user(`system:${name}`),
-          account(name),
-        ]),
-      ),
+      binding({ namespace: system, name: locking('kube-controller-manager') }, [
+        user('system:kube-controller-manager'),
+        account('kube-controller-manager'),
+        account('leader-election-controller'),
+      ]),
+      binding({ namespace: system, name: locking('kube-scheduler') }, [
+        user('system:kube-scheduler'),
+        account('kube-scheduler'),
+      ]),
       binding({ namespace: open, name: signer }, [account('bootstrap-signer')]),
     ],
   };

@@ -73,7 +73,13 @@ describe('OPS-3: which level requests go to by default', () => {
     [
       'system:serviceaccount:svc-system:a',
       ['system:serviceaccounts', known],
-      {},
+      { resource: 'configmaps', verb: 'get' },
+      'leader-election by workload-leader-election',
+    ],
+    [
+      'system:serviceaccount:svc-system:a',
+      ['system:serviceaccounts', known],
+      { resource: 'pods' },
       'workload-high by svc-system-service-accounts',
     ],
     [
@@ -109,7 +115,7 @@ describe('OPS-3: how flows are told apart', () => {
       flowsOf('workload-high', [
         [scheduler, { namespace: 'a' }],
         [scheduler, { namespace: 'b' }],
-        [account, { namespace: 'a' }],
+        [account, { namespace: 'a', resource: 'pods' }],
         [scheduler, { namespace: '' }],
       ]),
     ).toEqual(['a', 'b', 'a', '']);

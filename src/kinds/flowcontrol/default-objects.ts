@@ -80,7 +80,18 @@ interface SchemaRow {
 
 function schemaRows(dialect: Dialect): readonly SchemaRow[] {
   const namespace = dialect.systemNamespace('system');
-  const account = { kind: 'ServiceAccount', serviceAccount: { namespace, name: '*' } };
+  const named = (name: string): JsonObject => ({
+    kind: 'ServiceAccount',
+    serviceAccount: { namespace, name },
+  });
+  const account = named('*');
+  const elects = ['get', 'create', 'update'];
+  const electing = (apiGroups: string[], resources: string[]): JsonObject => ({
+    verbs: elects,
+    apiGroups,
+    resources,
+    namespaces: all,
+  });
   const manager = user('system:kube-controller-manager');
   const scheduler = user('system:kube-scheduler');
   const leases = (verbs: readonly string[]): JsonObject => ({
@@ -108,7 +119,15 @@ function schemaRows(dialect: Dialect): readonly SchemaRow[] {
     row(['probes', 'exempt', 2], undefined, { subjects: everybody, nonResourceRules: [probes] }),
     row(['system-leader-election', 'leader-election', 100], 'ByUser', {
       subjects: [manager, scheduler, account],
-      resourceRules: [leases(['get', 'create', 'update'])],
+      resourceRules: [leases(elects)],
+    }),
+    row(['endpoint-controller', 'workload-high', 150], 'ByUser', {
+      subjects: [manager, named('endpoint-controller'), named('endpointslicemirroring-controller')],
+      resourceRules: [electing([''], ['endpoints'])],
+    }),
+    row(['workload-leader-election', 'leader-election', 200], 'ByUser', {
+      subjects: [account],
+      resourceRules: [electing([''], ['endpoints', 'configmaps']), leases(elects)],
     }),
     row(['system-node-high', 'node-high', 400], 'ByUser', {
       subjects: nodes,

@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually, type Loose, startTestServer, type TestServer } from './harness.ts';
+
+/**
+ * The objects that kube-apiserver 1.32 itself creates before it reports ready, by
+ * `<group>/<version>/<resource>/<namespace>/<name>`: what decides requests, without what differs
+ * from server to server (addresses, identities, descriptions, status).
+ */
+const expected: Record<string, Loose> = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'startup-objects.json'), 'utf8'),
+);
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({
+    dialect: 'kubernetes',
+    authorizationModes: ['RBAC'],
+    controllers: ['*'],
+    flowControl: { type: 'priority-and-fairness', objects: 'followed' },
+  });
+});
+afterAll(() => server.stop());
+
+const collections = [
+  ...new Set(Object.keys(expected).map((key) => key.split('/').slice(0, -2).join('/'))),
+];
+
+/** The members of an object that `expected` tells of. */
+function decisive({ metadata, aggregationRule, rules, ...object }: Loose): Loose {
+  const { apiVersion: _, kind: _kind, status: _status, description: _text, ...rest } = object;
+  const { annotations, labels } = metadata;
+  const gathered = aggregationRule === undefined ? { rules } : { aggregationRule };
+  return JSON.parse(JSON.stringify({ metadata: { annotations, labels }, ...gathered, ...rest }));
+}
+
+test.each(collections)(
+  'AUTHZ-7, OPS-3: %s holds what the reference starts with, and nothing more',
+  async (collection) => {
+    const root = collection.startsWith('v1/') ? '/api' : '/apis';
+    const wanted = Object.entries(expected).filter(([key]) => key.startsWith(`${collection}/`));
+    const { body } = await eventually(async () => {
+      const answer = await server.get(`${root}/${collection}`);
+      return answer.body.items.length >= wanted.length ? answer : false;
+    }, `${collection} has not all its objects`);
+    const found = Object.fromEntries(
+      body.items.map((one: Loose) => {
+        const { name, namespace = '' } = one.metadata;
+        return [`${collection}/${namespace}/${name}`, decisive(one)];
+      }),
+    );
+    expect(found).toEqual(Object.fromEntries(wanted));
+  },
+);
