@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { systemClock } from '../src/base/clock.ts';
 import { type AuditFolder, auditFolder, named } from './audit-run.ts';
 import { configMap, eventually, type Loose, startTestServer, type TestServer } from './harness.ts';
+import { quickClock } from './quick-clock.ts';
 
 let folder: AuditFolder;
 let server: TestServer;
@@ -385,14 +386,13 @@ test('OPS-2: upstream’s names are spoken where they are asked for', async () =
 
 test('OPS-2: a request that took long says how long', async () => {
   const own = auditFolder({ rules: [{ level: 'Metadata' }] });
-  let aheadMs = 0;
-  const now = () => systemClock.now() + aheadMs;
-  const other = await startTestServer({ audit: own.settings, clock: { ...systemClock, now } });
+  const clock = quickClock(1);
+  const other = await startTestServer({ audit: own.settings, clock });
   try {
     const { id, headers } = named();
     const watch = await other.watch(`${maps}?watch=1`, { headers });
     await own.of(id, 'ResponseStarted');
-    aheadMs = 90_000;
+    clock.skip(90_000);
     watch.close();
     const { annotations } = (await own.of(id)).at(-1);
     expect(annotations['apiserver.latency.svc.io/total']).toMatch(/^1m30(\.\d+)?s$/);

@@ -4,6 +4,8 @@ import { type Clock, systemClock } from '../src/base/clock.ts';
 export interface QuickClock extends Clock {
   /** Moves what the clock shows; waits under way are as long as they were. */
   skip(ms: number): void;
+  /** Sets the wall clock alone, as an operator or a host that resumes does. */
+  stepWall(ms: number): void;
   /** The waits asked for, in milliseconds, as they were asked for. */
   readonly waits: number[];
   /** How often periodic tasks have run. */
@@ -13,6 +15,7 @@ export interface QuickClock extends Clock {
 /** Makes a clock of the host's, waits being `factor` times shorter than asked for. */
 export function quickClock(factor: number): QuickClock {
   let ahead = 0;
+  let wallAhead = 0;
   const waits: number[] = [];
   let ticks = 0;
   return {
@@ -23,7 +26,10 @@ export function quickClock(factor: number): QuickClock {
     skip: (ms) => {
       ahead += ms;
     },
-    now: () => systemClock.now() + ahead,
+    stepWall: (ms) => {
+      wallAhead += ms;
+    },
+    now: () => systemClock.now() + ahead + wallAhead,
     monotonic: () => systemClock.monotonic() + ahead,
     after(delayMs, task) {
       waits.push(delayMs);

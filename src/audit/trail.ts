@@ -58,6 +58,7 @@ export class AuditTrail {
   #requestObject: string | undefined;
   #responseObject: string | undefined;
   #hasStarted = false;
+  readonly #startMs: number;
   /** The last stage is somebody else's to tell, or has been told. */
   #isHeld = false;
 
@@ -65,6 +66,7 @@ export class AuditTrail {
     this.#host = host;
     this.#start = start;
     this.#objectRef = start.objectRef;
+    this.#startMs = host.clock.monotonic();
   }
 
   get level(): AuditLevel {
@@ -188,7 +190,7 @@ export class AuditTrail {
   }
 
   #noteSlowness(): void {
-    const tookMs = this.#host.clock.now() - this.#start.receivedMs;
+    const tookMs = this.#host.clock.monotonic() - this.#startMs;
     if (tookMs <= slowMs) return;
     const total = printGoDuration(BigInt(Math.round(tookMs * 1e6)));
     this.annotate(`${this.#host.dialect.group('apiserver.latency')}/total`, total);

@@ -5,11 +5,15 @@ export interface Timer {
 
 /**
  * The only source of time. Everything that waits or stamps takes one, so that a test can drive it.
- * `now` is wall time in milliseconds since the epoch, with sub-millisecond fraction where the host
- * has it; `monotonic` only ever grows and is for durations.
+ *
+ * Calendar time (timestamps, expiry of credentials and certificates) comes from `now`, and every
+ * duration (timeouts, lifetimes in caches, rates, measurements) from `monotonic`: the host's wall
+ * clock may be set, forward or back, and goes on while the host is suspended (TRUST-9).
  */
 export interface Clock {
+  /** Wall time in milliseconds since the epoch, with a fraction; follows the host's clock. */
   now(): number;
+  /** Milliseconds since some moment in the past; never goes back. */
   monotonic(): number;
   /** Runs `task` once after `delayMs`; never keeps the process alive on its own. */
   after(delayMs: number, task: () => void): Timer;
@@ -17,9 +21,29 @@ export interface Clock {
   every(periodMs: number, task: () => void): Timer;
 }
 
+/** How far the fine clock may run ahead of the host's before it is set back to it, ms. */
+const aheadMsMax = 5;
+
+/**
+ * Wall time with the host's milliseconds and a finer fraction: the fine clock counts on from the
+ * last reading of the host's, and is set anew once the two disagree.
+ * @param host.wall reads the host's wall clock, whole milliseconds since the epoch
+ * @param host.monotonic reads a clock that no one sets, in milliseconds with a fraction
+ */
+export function wallClock(host: { wall: () => number; monotonic: () => number }): () => number {
+  let offset = host.wall() - host.monotonic();
+  return () => {
+    const wall = host.wall();
+    const fine = offset + host.monotonic();
+    if (fine >= wall && fine <= wall + aheadMsMax) return fine;
+    offset += wall - fine;
+    return wall;
+  };
+}
+
 /** The host's clock. */
 export const systemClock: Clock = {
-  now: () => performance.timeOrigin + performance.now(),
+  now: wallClock({ wall: () => Date.now(), monotonic: () => performance.now() }),
   monotonic: () => performance.now(),
   after(delayMs, task) {
     const handle = setTimeout(task, delayMs).unref();
@@ -48,42 +72,46 @@ interface Scheduled {
 
 /** A clock that stands still until a test moves it; due tasks run in order of time, then of scheduling. */
 export class FakeClock implements Clock {
-  #now: number;
-  readonly #start: number;
+  #monotonic = 0;
+  #wallOffset: number;
   readonly #scheduled = new Set<Scheduled>();
 
   /** @param startMs wall time at which the clock starts, milliseconds since the epoch */
   constructor(startMs = Date.UTC(2030, 0, 1)) {
-    this.#now = startMs;
-    this.#start = startMs;
+    this.#wallOffset = startMs;
   }
 
   now(): number {
-    return this.#now;
+    return this.#wallOffset + this.#monotonic;
   }
 
   monotonic(): number {
-    return this.#now - this.#start;
+    return this.#monotonic;
   }
 
   after(delayMs: number, task: () => void): Timer {
-    return this.#schedule({ task, periodMs: undefined, due: this.#now + delayMs });
+    return this.#schedule({ task, periodMs: undefined, due: this.#monotonic + delayMs });
   }
 
   every(periodMs: number, task: () => void): Timer {
-    return this.#schedule({ task, periodMs, due: this.#now + periodMs });
+    return this.#schedule({ task, periodMs, due: this.#monotonic + periodMs });
   }
 
   /** Moves time forward by `byMs`, running what falls due on the way. */
   advance(byMs: number): void {
-    const end = this.#now + byMs;
+    const end = this.#monotonic + byMs;
     for (let next = this.#next(end); next !== undefined; next = this.#next(end)) {
-      this.#now = next.due;
+      this.#monotonic = next.due;
       if (next.periodMs === undefined) this.#scheduled.delete(next);
       else next.due += next.periodMs;
       next.task();
     }
-    this.#now = end;
+    this.#monotonic = end;
+  }
+
+  /** Sets wall time forward (or back, by a negative `byMs`) alone: no timer sees it. */
+  stepWall(byMs: number): void {
+    this.#wallOffset += byMs;
   }
 
   #next(end: number): Scheduled | undefined {

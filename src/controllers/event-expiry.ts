@@ -66,17 +66,20 @@ class EventExpiry {
     if (previous !== undefined) this.#due.delete(previous.key);
     if (current === undefined) return;
     this.#due.delete(current.key);
-    this.#due.set(current.key, clock.now() + ttlMs);
+    this.#due.set(current.key, clock.monotonic() + ttlMs);
     this.#schedule();
   }
 
   /** Takes in what was there at the start, ahead of what has changed since. */
   loaded(entries: readonly Entry[]): void {
-    const { ttlMs } = this.#options;
+    const { clock, ttlMs } = this.#options;
+    const nowMs = clock.monotonic();
+    const ageMs = (entry: Entry) => Math.max(0, clock.now() - lastWrittenMs(entry));
+    const dueMs = (entry: Entry) => nowMs + ttlMs - ageMs(entry);
     const later = [...this.#due];
     const earlier = entries
       .filter(({ key }) => !this.#due.has(key))
-      .map((entry) => [entry.key, lastWrittenMs(entry) + ttlMs] as const)
+      .map((entry) => [entry.key, dueMs(entry)] as const)
       .sort((a, b) => a[1] - b[1]);
     this.#due.clear();
     for (const [key, atMs] of [...earlier, ...later]) this.#due.set(key, atMs);
@@ -94,7 +97,7 @@ class EventExpiry {
     const [first] = this.#due.values();
     if (this.#closed || this.#timer !== undefined || first === undefined) return;
     if (this.#sweeping !== undefined) return;
-    this.#timer = clock.after(Math.max(first - clock.now(), 0) + this.#sweepMs, () => {
+    this.#timer = clock.after(Math.max(first - clock.monotonic(), 0) + this.#sweepMs, () => {
       this.#timer = undefined;
       this.#sweeping = this.#sweep().finally(() => {
         this.#sweeping = undefined;
@@ -104,7 +107,7 @@ class EventExpiry {
   }
 
   async #sweep(): Promise<void> {
-    const now = this.#options.clock.now();
+    const now = this.#options.clock.monotonic();
     let batch: string[] = [];
     for (const [key, atMs] of this.#due) {
       if (atMs > now || this.#closed) break;

@@ -18,7 +18,7 @@ export class RetryAfter {
 
   /** Counts a request turned away, and gives the seconds it is asked to wait. */
   refused(level: string): number {
-    const second = Math.floor(this.#clock.now() / 1000);
+    const second = Math.floor(this.#clock.monotonic() / 1000);
     let refusals = this.#levels.get(level);
     if (refusals === undefined) {
       refusals = { current: second, count: 0, past: [], seconds: 1, raisedAt: 0 };

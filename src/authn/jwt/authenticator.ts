@@ -106,10 +106,18 @@ interface Verdict {
   readonly expiresMs: number;
 }
 
+interface JudgedToken {
+  readonly user: Promise<UserInfo>;
+  /** When the verdict is too old, on the monotonic clock. */
+  staleMs: number;
+  /** When the token expires, in wall time. */
+  expiresMs: number;
+}
+
 /** Remembers good tokens, and those that are being judged, by their digests, oldest first. */
 class JudgedTokens {
   readonly #clock: Clock;
-  readonly #known = new Map<string, { readonly user: Promise<UserInfo>; untilMs: number }>();
+  readonly #known = new Map<string, JudgedToken>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -119,15 +127,20 @@ class JudgedTokens {
   userOf(text: string, judge: () => Promise<Verdict> | undefined): Promise<UserInfo> | undefined {
     const digest = createHash('sha256').update(text).digest('base64');
     const known = this.#known.get(digest);
-    if (known !== undefined && this.#clock.now() < known.untilMs) return known.user;
+    if (known !== undefined && this.#isGood(known)) return known.user;
     this.#known.delete(digest);
     const verdict = judge();
     return verdict && this.#remember(digest, verdict);
   }
 
+  #isGood({ staleMs, expiresMs }: JudgedToken): boolean {
+    return this.#clock.monotonic() < staleMs && this.#clock.now() < expiresMs;
+  }
+
   #remember(digest: string, verdict: Promise<Verdict>): Promise<UserInfo> {
     const user = verdict.then((one) => one.user);
-    const entry = { user, untilMs: Number.POSITIVE_INFINITY };
+    const never = Number.POSITIVE_INFINITY;
+    const entry: JudgedToken = { user, staleMs: never, expiresMs: never };
     this.#known.set(digest, entry);
     if (this.#known.size > judgedMax) {
       const [oldest] = this.#known.keys();
@@ -135,7 +148,8 @@ class JudgedTokens {
     }
     verdict.then(
       ({ expiresMs }) => {
-        entry.untilMs = Math.min(this.#clock.now() + judgedMs, expiresMs);
+        entry.staleMs = this.#clock.monotonic() + judgedMs;
+        entry.expiresMs = expiresMs;
       },
       () => {
         if (this.#known.get(digest) === entry) this.#known.delete(digest);

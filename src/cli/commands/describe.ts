@@ -1,3 +1,4 @@
+import { systemClock } from '../../base/clock.ts';
 import { humanDuration } from '../../base/human-duration.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { apiVersionOf } from '../../meta/types.ts';
@@ -57,7 +58,7 @@ async function eventLines(session: Session, object: JsonObject): Promise<Descrip
     return [];
   }
   if (events.length === 0) return [['Events:', '<none>']];
-  const now = performance.timeOrigin + performance.now();
+  const now = systemClock.now();
   const rows = events.map((event) => [
     `  ${textAt(event, 'type')}`,
     textAt(event, 'reason'),

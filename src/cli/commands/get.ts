@@ -1,3 +1,4 @@
+import { systemClock } from '../../base/clock.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
 import { ApiError, type ApiRequest, statusError } from '../../client/api-client.ts';
 import { watchEvents } from '../../client/watch-stream.ts';
@@ -175,12 +176,13 @@ function tableOptions(session: Session, target: Target): TableOptions {
   };
 }
 
-const nowMs = (): number => performance.timeOrigin + performance.now();
-
 async function fetchTable(session: Session, target: Target): Promise<ObjectTable> {
   const path = targetPath(target, session.flags.text('subresource') ?? '');
   if (target.name !== undefined) {
-    return tableOf((await session.client.send({ path, accept: tableAccept })).object, nowMs());
+    return tableOf(
+      (await session.client.send({ path, accept: tableAccept })).object,
+      systemClock.now(),
+    );
   }
   const limit = session.flags.text('chunk-size') ?? '500';
   let table: ObjectTable | undefined;
@@ -189,7 +191,7 @@ async function fetchTable(session: Session, target: Target): Promise<ObjectTable
     const includeObject = session.flags.has('sort-by') ? 'Object' : undefined;
     const query = { ...selectorQuery(session), limit, continue: token, includeObject };
     const { object } = await session.client.send({ path, query, accept: tableAccept });
-    const page = tableOf(object, nowMs());
+    const page = tableOf(object, systemClock.now());
     table = table === undefined ? page : { ...table, rows: [...table.rows, ...page.rows] };
     token = textAt(object, 'metadata', 'continue');
   } while (token !== '');
@@ -274,7 +276,7 @@ function watchSink(session: Session, target: Target): WatchSink {
   let headers = base.headers;
   let columns: ObjectTable['columns'] = [];
   const print = (type: string, body: JsonObject) => {
-    const table = tableOf(body, nowMs());
+    const table = tableOf(body, systemClock.now());
     // Only a watch's first table carries the columns.
     if (table.columns.length > 0) columns = table.columns;
     const options = { ...base, headers };

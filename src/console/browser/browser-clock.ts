@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 
 /** The browser's clock. */
 export const browserClock: Clock = {
-  now: () => performance.timeOrigin + performance.now(),
+  now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, task) {
     const handle = setTimeout(task, delayMs);

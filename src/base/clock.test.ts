@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import { FakeClock, wallClock } from './clock.ts';
+
+describe('the wall clock', () => {
+  test('TRUST-9: follows the host when it is set, and has finer digits than the host gives', () => {
+    const host = { wallMs: 1_000_000, monotonicMs: 50.25 };
+    const now = wallClock({
+      wall: () => Math.floor(host.wallMs),
+      monotonic: () => host.monotonicMs,
+    });
+    const pass = (ms: number) => {
+      host.wallMs += ms;
+      host.monotonicMs += ms;
+    };
+    expect(now()).toBe(1_000_000);
+    pass(0.125);
+    expect(now()).toBe(1_000_000.125);
+    host.wallMs += 864_000_000;
+    expect(now()).toBe(865_000_000);
+    pass(0.5);
+    expect(now()).toBe(865_000_000.5);
+    host.wallMs -= 3_600_000;
+    expect(now()).toBe(861_400_000);
+  });
+
+  test('TRUST-9: never shows less than the host, nor more than a few milliseconds more', () => {
+    const host = { wallMs: 0, monotonicMs: 0 };
+    const now = wallClock({
+      wall: () => Math.floor(host.wallMs),
+      monotonic: () => host.monotonicMs,
+    });
+    let last = 0;
+    for (let step = 0; step < 10_000; step += 1) {
+      host.monotonicMs += 0.7;
+      host.wallMs += 0.7 * (step < 5000 ? 1.001 : 0.999);
+      const shown = now();
+      expect(shown).toBeGreaterThanOrEqual(Math.floor(host.wallMs));
+      expect(shown - host.wallMs).toBeLessThanOrEqual(5);
+      expect(shown).toBeGreaterThan(last - 5);
+      last = shown;
+    }
+  });
+});
+
+test('TRUST-9: a step of the fake wall clock runs no timer', () => {
+  const clock = new FakeClock(0);
+  let runs = 0;
+  clock.after(100, () => {
+    runs += 1;
+  });
+  clock.stepWall(1000);
+  expect([clock.now(), clock.monotonic(), runs]).toEqual([1000, 0, 0]);
+  clock.advance(100);
+  expect([clock.now(), clock.monotonic(), runs]).toEqual([1100, 100, 1]);
+});
