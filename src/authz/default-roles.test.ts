@@ -99,9 +99,9 @@ describe('AUTHZ-5: escalation', () => {
       apiGroups: [''],
       resources: ['pods'],
     });
-    const { missing } = ruleEscalation(held, [wanted]);
+    const coverage = ruleEscalation(held, [wanted]);
     const user = { name: 'u', uid: '', groups: ['a', 'b'], extra: {} };
-    expect(escalationMessage({ user, missing, resolutionErrors: [] })).toBe(
+    expect(escalationMessage({ user, coverage, resolutionErrors: [] })).toBe(
       'user "u" (groups=["a" "b"]) is attempting to grant RBAC permissions not currently held:\n' +
         '{APIGroups:[""], Resources:["pods"], Verbs:["watch" "delete"]}',
     );

@@ -1,13 +1,15 @@
 import type { AdmissionPlugin } from '../admission/chain.ts';
+import type { Clock } from '../base/clock.ts';
 import { isObject, type JsonObject, jsonEqual, member } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import { inSlices } from '../base/work.ts';
 import type { Dialect } from '../dialect.ts';
 import { forbidden, notFound } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { Attributes, AuthorizationResult } from './contract.ts';
-import { escalationMessage, ruleEscalation } from './escalation.ts';
+import { boundedEscalation, escalationMessage } from './escalation.ts';
 import type { RbacAuthorizer } from './rbac-authorizer.ts';
 import { type PolicyRule, policyRule, rulesOf } from './rules.ts';
 
@@ -34,8 +36,9 @@ const everything: readonly PolicyRule[] = [
 export function escalationCheck(options: {
   readonly dialect: Dialect;
   readonly port: EscalationPort;
+  readonly clock: Pick<Clock, 'monotonic'>;
 }): AdmissionPlugin {
-  const { dialect, port } = options;
+  const { dialect, port, clock } = options;
   const group = dialect.group('rbac.authorization');
   return {
     name: 'RBACEscalation',
@@ -48,28 +51,30 @@ export function escalationCheck(options: {
       if (object === undefined || context.user.groups.includes(privilegedGroup)) return undefined;
       if (old !== undefined && onlyCollectorsFieldsDiffer(object, old)) return undefined;
       const isRole = def.resource === 'roles' || def.resource === 'clusterroles';
-      return isRole ? checkRole({ port, call, object }) : checkBinding({ port, call, object });
+      const check = { port, clock, call, object };
+      return isRole ? checkRole(check) : checkBinding(check);
     },
   };
 }
 
 interface Check {
   readonly port: EscalationPort;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly call: AdmissionCall;
   readonly object: ApiObject;
 }
 
-async function checkRole({ port, call, object }: Check): Promise<void> {
+async function checkRole({ port, clock, call, object }: Check): Promise<void> {
   const { def, namespace, name } = call.target;
   const asked = { verb: 'escalate', resource: def.resource, namespace, name };
   if (await isAllowed(port, call, asked)) return;
-  await confirmHeld({ port, call, wanted: rulesOf(object) });
+  await confirmHeld({ port, clock, call, wanted: rulesOf(object) });
   if (!hasAggregation(object) && !hasAggregation(call.old)) return;
   const why = 'must have cluster-admin privileges to use the aggregationRule';
-  await confirmHeld({ port, call, wanted: everything, why });
+  await confirmHeld({ port, clock, call, wanted: everything, why });
 }
 
-async function checkBinding({ port, call, object }: Check): Promise<void> {
+async function checkBinding({ port, clock, call, object }: Check): Promise<void> {
   const given = member(object, 'roleRef');
   const roleRef = isObject(given) ? given : {};
   const kind = textOf(roleRef, 'kind');
@@ -81,7 +86,7 @@ async function checkBinding({ port, call, object }: Check): Promise<void> {
   if (await isAllowed(port, call, { verb: 'bind', resource, namespace, name })) return;
   const { rules, errors } = (await port.rules()).rulesOfRole({ kind, name }, namespace);
   if (errors.length > 0) throw notFound({ group: call.target.def.group, resource }, name);
-  await confirmHeld({ port, call, wanted: rules });
+  await confirmHeld({ port, clock, call, wanted: rules });
 }
 
 async function isAllowed(
@@ -101,19 +106,20 @@ async function isAllowed(
   return result.decision === 'allow';
 }
 
-async function confirmHeld(options: {
-  readonly port: EscalationPort;
-  readonly call: AdmissionCall;
-  readonly wanted: readonly PolicyRule[];
-  /** Said instead of what is missing. */
-  readonly why?: string;
-}): Promise<void> {
-  const { port, call, wanted } = options;
+async function confirmHeld(
+  options: Omit<Check, 'object'> & {
+    readonly wanted: readonly PolicyRule[];
+    /** Said instead of what is missing. */
+    readonly why?: string;
+  },
+): Promise<void> {
+  const { port, clock, call, wanted } = options;
   const { user } = call.context;
   const held = (await port.rules()).rulesFor(user, call.target.namespace);
-  const { covered, missing } = ruleEscalation(held.rules, wanted);
-  if (covered) return;
-  const why = options.why ?? escalationMessage({ user, missing, resolutionErrors: held.errors });
+  const compared = inSlices(boundedEscalation(held.rules, wanted), clock);
+  const coverage = compared instanceof Promise ? await compared : compared;
+  if (coverage.covered) return;
+  const why = options.why ?? escalationMessage({ user, coverage, resolutionErrors: held.errors });
   const name = call.object?.metadata.name ?? call.name;
   throw forbidden(groupResourceOf(call.target.def), name, why);
 }

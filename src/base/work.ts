@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts';
+import type { MaybePromise } from './maybe-promise.ts';
 
 /** A request asks for more work than one request may cost (TRUST-2). The message names the work. */
 export class WorkExceeded extends Error {
@@ -54,5 +55,37 @@ export class Slices {
   async pause(): Promise<void> {
     await new Promise<void>((resolve) => setImmediate(resolve));
     this.#endMs = this.#clock.monotonic() + sliceMs;
+  }
+}
+
+/**
+ * Runs work to its end in slices: at once where one slice is enough, else over several turns of the
+ * event loop. The work yields wherever it may pause.
+ */
+export function inSlices<Result>(
+  work: Iterator<void, Result>,
+  clock: Pick<Clock, 'monotonic'>,
+): MaybePromise<Result> {
+  const slices = new Slices(clock);
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+    if (slices.over) return continued(work, slices);
+  }
+}
+
+async function continued<Result>(work: Iterator<void, Result>, slices: Slices): Promise<Result> {
+  for (;;) {
+    if (slices.over) await slices.pause();
+    const step = work.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Runs the same work in one piece, for callers that have no others to serve. */
+export function inOnePiece<Result>(work: Iterator<void, Result>): Result {
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
   }
 }

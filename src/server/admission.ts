@@ -76,7 +76,7 @@ export function createAdmission(options: {
     paramAccess(tools),
     ...admissionPlugins(admission, tools),
     closedKinds(options.closed),
-    escalationCheck({ dialect, port: authorization }),
+    escalationCheck({ dialect, port: authorization, clock: config.clock }),
   ];
   const meter = createChainMeter(options.metrics, () => config.clock.monotonic());
   return admissionChain(plugins, meter);
