@@ -1,5 +1,6 @@
 import type { AuditTrail } from '../audit/trail.ts';
 import { BodyAborted, BodyTooLarge, type Exchange, type WholeResponse } from '../base/exchange.ts';
+import { WorkExceeded } from '../base/work.ts';
 import { Overloaded } from '../flowcontrol/contract.ts';
 import { internalError, StatusError, tooLarge } from '../meta/status.ts';
 import { translateStoreError } from '../registry/registry.ts';
@@ -92,6 +93,7 @@ function statusErrorOf(failed: Failed): StatusError {
   const { context, error } = failed;
   if (error instanceof BodyTooLarge) return tooLarge(context.limits.bodyBytesMax);
   if (error instanceof BodyAborted) return tooSlow();
+  if (error instanceof WorkExceeded) return tooMuchWork(error);
   const translated = translateStoreError(error);
   if (translated instanceof StatusError) {
     if (translated.code >= 500 && translated.cause !== undefined)
@@ -107,6 +109,11 @@ function logCause({ context, auditId, error }: Failed): void {
   const cause = error instanceof StatusError ? error.cause : error;
   const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
   context.logger.error('a request failed', { auditId, error: text });
+}
+
+/** The request is well-formed, but costs more than the server spends on one (TRUST-2). */
+function tooMuchWork({ message }: WorkExceeded): StatusError {
+  return new StatusError({ code: 422, reason: 'Invalid', message });
 }
 
 /** The client is still there, but did not send its body in time. */

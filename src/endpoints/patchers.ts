@@ -1,6 +1,8 @@
 import { cloneJson, isObject, type JsonObject, type JsonValue } from '../base/json.ts';
+import type { MaybePromise } from '../base/maybe-promise.ts';
+import { inSlices } from '../base/work.ts';
 import { encodeJson } from '../codec/json.ts';
-import { applyJsonPatch, parseJsonPatch } from '../engines/patch/json-patch.ts';
+import { jsonPatchWork, parseJsonPatch } from '../engines/patch/json-patch.ts';
 import { applyMergePatch } from '../engines/patch/merge-patch.ts';
 import { PatchError } from '../engines/patch/patch-error.ts';
 import { StrategicMergeError } from '../engines/patch/strategic-error.ts';
@@ -23,65 +25,79 @@ import { shapeObject } from './shape-object.ts';
  * Gives the patched object in the form its schema has, from the current one, which it may use up;
  * `live` is what that is a copy of.
  */
-export type Patcher = (current: ApiObject, live: ApiObject) => ApiObject;
+export type Patcher = (current: ApiObject, live: ApiObject) => MaybePromise<ApiObject>;
 
 /**
  * Decodes a patch once, for as many attempts as the update takes, when there is an object to patch. The
  * patcher throws 400 for a body that is no patch, 422 for one that does not fit the object (PATCH-1
  * to PATCH-3, FV-2).
  */
-export function patcherFor(
-  call: ApiCall,
-  patch: {
-    type: Exclude<PatchType, 'apply'>;
-    bytes: Buffer;
-    options: { fieldValidation: FieldValidation };
-  },
-): Patcher {
-  const { fieldValidation } = patch.options;
+export function patcherFor(call: ApiCall, patch: ReadPatch): Patcher {
   let known: DecodedPatch | undefined;
   return (current, live) => {
     known ??= decoded(call, patch);
-    const { value, duplicates, change } = known;
-    const patched = asStatusError(() => change(current));
-    if (!isObject(patched)) throw refused(patched, 'the patched document is not an object');
-    const isStrategic = patch.type === 'strategic';
-    const complaints = new Complaints();
-    complainOfPatch(complaints, { ...patch, value, duplicates });
-    // A custom kind's decoder has changed what it was given by then.
-    const shown = () => {
-      const { schema, decode } = call.target.version;
-      const { type } = patch;
-      if (decode === undefined) return inPatchedOrder(patched, { schema, type, patch: value });
-      const again = decoded(call, patch).change(cloneJson(live));
-      return inPatchedOrder(again, { schema: undefined, type, patch: value });
-    };
-    const spent = () => spentPatch(call.target.version.schema, live, isObject(value) ? value : {});
-    const fail = (message: string) =>
-      isStrategic ? refusedAs(goPlain(spent()), message) : refused(shown(), message);
-    const source = isStrategic ? 'map' : 'patched';
-    if (!isStrategic) checkPatchedKind(call, patched, { current, fieldValidation, fail });
-    const object = shapeObject(call.target, patched, { complaints, fail, source });
-    // Where nothing was said of them, and a strategic merge may say what it likes.
-    object.apiVersion = current.apiVersion;
-    object.kind = current.kind;
-    reportComplaints(call, { complaints, fieldValidation, fail });
-    return object;
+    const decodedPatch = known;
+    const shape = (patched: JsonValue) =>
+      shapePatched(call, patch, { decodedPatch, patched, current, live });
+    const patched = asStatusError(() => decodedPatch.change(current));
+    return patched instanceof Promise ? patched.catch(rethrow).then(shape) : shape(patched);
   };
 }
 
-interface DecodedPatch extends PatchBody {
-  readonly change: (current: ApiObject) => JsonValue;
+/** A patch as it was read, not decoded yet. */
+interface ReadPatch {
+  readonly type: Exclude<PatchType, 'apply'>;
+  readonly bytes: Buffer;
+  readonly options: { readonly fieldValidation: FieldValidation };
 }
 
-function decoded(
+/** The patched document in the form its schema has. */
+function shapePatched(
   call: ApiCall,
-  patch: {
-    type: Exclude<PatchType, 'apply'>;
-    bytes: Buffer;
-    options: { fieldValidation: FieldValidation };
+  patch: ReadPatch,
+  of: {
+    readonly decodedPatch: DecodedPatch;
+    readonly patched: JsonValue;
+    readonly current: ApiObject;
+    readonly live: ApiObject;
   },
-): DecodedPatch {
+): ApiObject {
+  const { patched, current, live } = of;
+  const { value, duplicates } = of.decodedPatch;
+  const { type } = patch;
+  const { fieldValidation } = patch.options;
+  if (!isObject(patched)) throw refused(patched, 'the patched document is not an object');
+  const isStrategic = type === 'strategic';
+  const complaints = new Complaints();
+  complainOfPatch(complaints, { ...patch, value, duplicates });
+  const { schema, decode } = call.target.version;
+  // A custom kind's decoder changes what it is given.
+  const isKept = decode === undefined || type === 'json';
+  const kept = decode !== undefined && isKept ? cloneJson(patched) : patched;
+  const shown = () => {
+    const order = { schema: decode === undefined ? schema : undefined, type, patch: value };
+    if (isKept) return inPatchedOrder(kept, order);
+    const again = changeOf(call, { type, value })(cloneJson(live));
+    return inPatchedOrder(again, order);
+  };
+  const spent = () => spentPatch(schema, live, isObject(value) ? value : {});
+  const fail = (message: string) =>
+    isStrategic ? refusedAs(goPlain(spent()), message) : refused(shown(), message);
+  const source = isStrategic ? 'map' : 'patched';
+  if (!isStrategic) checkPatchedKind(call, patched, { current, fieldValidation, fail });
+  const object = shapeObject(call.target, patched, { complaints, fail, source });
+  // Where nothing was said of them, and a strategic merge may say what it likes.
+  object.apiVersion = current.apiVersion;
+  object.kind = current.kind;
+  reportComplaints(call, { complaints, fieldValidation, fail });
+  return object;
+}
+
+interface DecodedPatch extends PatchBody {
+  readonly change: (current: ApiObject) => MaybePromise<JsonValue>;
+}
+
+function decoded(call: ApiCall, patch: ReadPatch): DecodedPatch {
   const { type, bytes, options } = patch;
   const body = decodePatch(bytes, { type, fieldValidation: options.fieldValidation });
   return { ...body, change: asStatusError(() => changeFor(call, type, body.value)) };
@@ -113,16 +129,25 @@ function changeFor(
   call: ApiCall,
   type: Exclude<PatchType, 'apply'>,
   value: JsonValue,
+): (current: ApiObject) => MaybePromise<JsonValue> {
+  if (type !== 'json') return changeOf(call, { type, value });
+  const operations = parseJsonPatch(value);
+  // The only patch that can nest more deeply than both the object and itself.
+  const bounded = (patched: JsonValue) => {
+    if (exceedsDepth(patched)) throw unprocessable();
+    return patched;
+  };
+  return (current) => {
+    const patched = inSlices(jsonPatchWork(current, operations), call.context.clock);
+    return patched instanceof Promise ? patched.then(bounded) : bounded(patched);
+  };
+}
+
+/** A merge, whose cost is linear in the object and the patch. */
+function changeOf(
+  call: ApiCall,
+  { type, value }: { readonly type: PatchType; readonly value: JsonValue },
 ): (current: ApiObject) => JsonValue {
-  if (type === 'json') {
-    const operations = parseJsonPatch(value);
-    return (current) => {
-      const patched = applyJsonPatch(current, operations);
-      // The only patch that can nest more deeply than both the object and itself.
-      if (exceedsDepth(patched)) throw unprocessable();
-      return patched;
-    };
-  }
   const patch = isObject(value) ? value : {};
   if (type === 'merge') return (current) => applyMergePatch(current, patch);
   const { schema } = call.target.version;
@@ -143,18 +168,23 @@ function asStatusError<T>(run: () => T): T {
   try {
     return run();
   } catch (error) {
-    if (error instanceof StrategicMergeError) throw strategicFailure(error);
-    // Operations may nest copies into each other until no walk of the document fits the stack.
-    if (error instanceof RangeError) throw unprocessable();
-    if (!(error instanceof PatchError)) throw error;
-    const { kind, message } = error;
-    if (kind === 'malformed') throw badRequest(message);
-    if (kind === 'too-many') {
-      const framed = `Request entity too large: ${message}`;
-      throw new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message: framed });
-    }
-    throw unprocessable();
+    return rethrow(error);
   }
+}
+
+/** Throws what the client is told of an error in patching. */
+function rethrow(error: unknown): never {
+  if (error instanceof StrategicMergeError) throw strategicFailure(error);
+  // Operations may nest copies into each other until no walk of the document fits the stack.
+  if (error instanceof RangeError) throw unprocessable();
+  if (!(error instanceof PatchError)) throw error;
+  const { kind, message } = error;
+  if (kind === 'malformed') throw badRequest(message);
+  if (kind === 'too-many') {
+    const framed = `Request entity too large: ${message}`;
+    throw new StatusError({ code: 413, reason: 'RequestEntityTooLarge', message: framed });
+  }
+  throw unprocessable();
 }
 
 /** What upstream says of a patch that does not apply: not a word about why. */

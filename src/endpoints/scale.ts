@@ -114,12 +114,12 @@ const noReplicas = ({ specReplicasPath }: CrdScale) =>
 function recorded(
   asScale: ApiCall,
   options: WriteOptions,
-  make: (current: ApiObject, live: ApiObject) => ApiObject,
+  make: (current: ApiObject, live: ApiObject) => MaybePromise<ApiObject>,
 ): ScaleChange {
   const { registry } = asScale.context;
   const manager = writeContext(asScale, options).fieldManager;
   return async (live) => {
-    const object = make(cloneJson(live), live);
+    const object = await make(cloneJson(live), live);
     const update = { target: asScale.target, live, object, manager, nowMs: registry.clock.now() };
     await registry.fieldManager.recordUpdate(update);
     return object;

@@ -73,7 +73,7 @@ async function askOne(hook: Hook, run: Run, index: number): Promise<boolean> {
 async function change(invocation: Invocation, run: Run, index: number): Promise<boolean> {
   const { call, tools } = run;
   const verdict = await askHook(invocation, run);
-  const patched = patchedBy(verdict, invocation);
+  const patched = await patchedBy(verdict, invocation, tools.clock);
   if (patched === undefined || call.object === undefined) return false;
   const { hook } = invocation;
   const more = { patch: patched.operations, patchType: verdict.patchType };

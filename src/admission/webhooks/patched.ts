@@ -1,6 +1,8 @@
+import type { Clock } from '../../base/clock.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { inSlices } from '../../base/work.ts';
 import { decodeJson } from '../../codec/json.ts';
-import { applyJsonPatch, parseJsonPatch } from '../../engines/patch/json-patch.ts';
+import { jsonPatchWork, parseJsonPatch } from '../../engines/patch/json-patch.ts';
 import { PatchError } from '../../engines/patch/patch-error.ts';
 import { DecodeError } from '../../engines/schema/depth.ts';
 import { internalError } from '../../meta/status.ts';
@@ -15,10 +17,11 @@ import type { Invocation } from './select.ts';
  * in; undefined where the patch is empty. Throws HookFailure for a patch that cannot be read, and
  * 500 for one that does not fit the object.
  */
-export function patchedBy(
+export async function patchedBy(
   verdict: Verdict,
   { hook, asked, served }: Invocation,
-): { readonly object: ApiObject; readonly operations: JsonValue } | undefined {
+  clock: Pick<Clock, 'monotonic'>,
+): Promise<{ readonly object: ApiObject; readonly operations: JsonValue } | undefined> {
   if (verdict.patch.length === 0) return undefined;
   const { value, operations } = readPatch(verdict, hook.name);
   if (operations.length === 0) return undefined;
@@ -33,7 +36,7 @@ export function patchedBy(
     throw new HookFailure(hook.name, { why, code: 400 });
   }
   try {
-    const patched = applyJsonPatch(object, operations);
+    const patched = await inSlices(jsonPatchWork(object, operations), clock);
     if (!isObject(patched)) throw new DecodeError('the patched object is no object');
     return { object: reshaped(patched, { served, kind: asked.kind }), operations: value };
   } catch (error) {

@@ -8,11 +8,21 @@ import {
   member,
   setMember,
 } from '../../base/json.ts';
+import { inOnePiece, WorkBudget } from '../../base/work.ts';
 import { goValue } from '../../meta/go-values.ts';
 import { PatchError } from './patch-error.ts';
 
-const operationsMax = 10_000;
-const copiedNodesMax = 1_000_000;
+/** Most operations of one patch, upstream's figure. */
+export const jsonPatchOperationsMax = 10_000;
+
+/** Most characters of JSON that the copies of one patch add up to, upstream's figure. */
+export const jsonPatchCopiedMax = 3 * 1024 * 1024;
+
+/** Items of lists that move to other places count as one step of work each so many. */
+const itemsPerStep = 64;
+
+/** Most steps of one patch: ten thousand insertions at the head of a list of 25,000 items. */
+export const jsonPatchStepsMax = 4_000_000;
 
 export interface JsonPatchOperation {
   readonly op: string;
@@ -27,8 +37,8 @@ export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
     const type = 'Go value of type jsonpatch.Patch';
     throw new PatchError('malformed', `json: cannot unmarshal ${goValue(body)} into ${type}`);
   }
-  if (body.length > operationsMax) {
-    const message = `The allowed maximum operations in a JSON patch is ${operationsMax}, got ${body.length}`;
+  if (body.length > jsonPatchOperationsMax) {
+    const message = `The allowed maximum operations in a JSON patch is ${jsonPatchOperationsMax}, got ${body.length}`;
     throw new PatchError('too-many', message);
   }
   return body
@@ -46,19 +56,36 @@ function text(operation: JsonObject, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** RFC 6902 as upstream does it (negative indices count from the end). Throws PatchError. */
+/**
+ * RFC 6902 as upstream does it (negative indices count from the end). Throws PatchError, and
+ * WorkExceeded for a patch that costs too much (TRUST-2).
+ */
 export function applyJsonPatch(
   document: JsonValue,
   patch: readonly JsonPatchOperation[],
 ): JsonValue {
-  const state: State = { root: cloneJson(document), copied: 0 };
-  for (const operation of patch) applyOne(state, operation);
+  return inOnePiece(jsonPatchWork(document, patch));
+}
+
+/** The same as work that can pause between any two operations. */
+export function* jsonPatchWork(
+  document: JsonValue,
+  patch: readonly JsonPatchOperation[],
+): Generator<void, JsonValue> {
+  const work = new WorkBudget({ what: 'the JSON patch', steps: jsonPatchStepsMax });
+  const state: State = { root: cloneJson(document), copied: 0, work };
+  for (const operation of patch) {
+    applyOne(state, operation);
+    yield;
+  }
   return state.root;
 }
 
 interface State {
   root: JsonValue;
+  /** Characters of JSON that were copied. */
   copied: number;
+  readonly work: WorkBudget;
 }
 
 function refuse(message: string): PatchError {
@@ -83,6 +110,7 @@ function applyOne(state: State, operation: JsonPatchOperation): void {
 function change(state: State, operation: { op: string; path: string; value: JsonValue }): void {
   const { op, path, value } = operation;
   const place = find(state.root, path, op);
+  if (op === 'add' || op === 'remove') shift(state, place);
   if (op === 'add') add(place, path, cloneJson(value));
   else if (op === 'remove') remove(place, `error in remove for path: '${path}': `);
   else replace(place, path, cloneJson(value));
@@ -91,6 +119,14 @@ function change(state: State, operation: { op: string; path: string; value: Json
 interface Place {
   readonly holder: JsonObject | JsonArray;
   readonly key: string;
+}
+
+/** Accounts for the items that go to other places when a list gains or loses one. */
+function shift({ work }: State, { holder, key }: Place): void {
+  if (!Array.isArray(holder)) return;
+  const index = indexOf(key) ?? holder.length;
+  const moved = index < 0 ? -index : Math.max(0, holder.length - index);
+  work.spend(1 + Math.floor(Math.min(moved, holder.length) / itemsPerStep));
 }
 
 function find(root: JsonValue, path: string, op: string): Place {
@@ -209,21 +245,37 @@ function transfer(state: State, operation: JsonPatchOperation): void {
     if (at !== undefined || op === 'copy') return at ?? null;
     throw refuse(`Unable to remove nonexistent key: ${key}: missing value`);
   });
-  if (op === 'move') remove(source, '');
-  else bound(state, value);
-  add(find(state.root, path, op), path, cloneJson(value), op);
+  if (op === 'move') {
+    shift(state, source);
+    remove(source, '');
+  } else accountFor(state, value);
+  const place = find(state.root, path, op);
+  shift(state, place);
+  add(place, path, op === 'move' ? value : cloneJson(value), op);
 }
 
 /** Copies of copies double: refused before the memory is gone. */
-function bound(state: State, value: JsonValue): void {
+function accountFor(state: State, value: JsonValue): void {
   const open: (JsonValue | undefined)[] = [value];
   while (open.length > 0) {
     const one = open.pop();
-    state.copied += typeof one === 'string' ? 1 + one.length / 16 : 1;
-    if (state.copied > copiedNodesMax)
+    if (typeof one !== 'object' || one === null) {
+      state.copied += typeof one === 'string' ? one.length + 2 : String(one).length;
+    } else if (Array.isArray(one)) {
+      state.copied += 1 + one.length;
+      for (const item of one) open.push(item);
+    } else {
+      for (const name of Object.keys(one)) {
+        state.copied += name.length + 4;
+        open.push(one[name]);
+      }
+      state.copied += 1;
+    }
+    if (state.copied > jsonPatchCopiedMax) {
       throw refuse(
-        'Unable to complete the copy: the accumulated size increase of copy is too large',
+        'Unable to complete the copy, the accumulated size increase of copy is ' +
+          `${state.copied}, exceeding the limit ${jsonPatchCopiedMax}`,
       );
-    if (typeof one === 'object' && one !== null) open.push(...Object.values(one));
+    }
   }
 }

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { configMap, eventually, freshNamespace, type TestServer } from './harness.ts';
+import {
+  as,
+  bindingOf,
+  mustCreate,
+  rbacGroup,
+  rbacPath,
+  roleOf,
+  startWithUsers,
+} from './token-users.ts';
+
+let server: TestServer;
+let namespace: string;
+let roles: string;
+let maps: string;
+
+beforeAll(async () => {
+  server = await startWithUsers([{ name: 'writer' }]);
+  namespace = await freshNamespace(server);
+  roles = `${rbacPath}/namespaces/${namespace}/roles`;
+  maps = `/api/v1/namespaces/${namespace}/configmaps`;
+  const verbs = ['get', 'list', 'create', 'update', 'delete'];
+  const rules = [
+    { verbs, apiGroups: [rbacGroup], resources: ['roles', 'rolebindings'] },
+    { verbs: ['get'], apiGroups: [''], resources: ['r0', 'r1'] },
+  ];
+  await mustCreate(server, `${rbacPath}/clusterroles`, roleOf('ClusterRole', 'writes', { rules }));
+  const binding = bindingOf('ClusterRoleBinding', 'writes', {
+    role: 'writes',
+    subjects: ['writer'],
+  });
+  await mustCreate(server, `${rbacPath}/clusterrolebindings`, binding);
+  await eventually(async () => (await server.get(roles, as('writer'))).status === 200);
+});
+afterAll(() => server.stop());
+
+const names = (prefix: string, count: number) =>
+  Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+
+/** CPU time that this process, server included, takes for a piece of work, in milliseconds. */
+async function cpuMs(work: () => Promise<void>): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
+describe('privilege escalation', () => {
+  const wide = (count: number) => ({
+    verbs: names('v', count),
+    apiGroups: names('g', 10),
+    resources: names('r', count),
+  });
+
+  test('TRUST-2, TRUST-3: a role of 14 million permissions is refused at once', async () => {
+    for (const count of [400, 1200]) {
+      const role = roleOf('Role', 'wide', { rules: [wide(count)] });
+      const spentMs = await cpuMs(async () => {
+        const { status, body, text } = await server.post(roles, role, as('writer'));
+        expect(status).toBe(403);
+        expect(body.message).toMatch(/\nand \d+ more$/);
+        // JSON escapes the quotes of the 64 KiB.
+        expect(text.length).toBeLessThan(140_000);
+      });
+      // Breaking the rule down took 3.5 s for 400, and ended the process for 1200.
+      expect(spentMs).toBeLessThan(1500);
+    }
+    expect((await server.get(`${roles}/wide`)).status).toBe(404);
+  });
+
+  test('TRUST-2: rules that are held in too many ways are 422', async () => {
+    const rules = names('r', 2200).map((resource, index) => ({
+      verbs: [`v${index}`],
+      apiGroups: [''],
+      resources: [resource],
+    }));
+    await mustCreate(server, roles, roleOf('Role', 'many', { rules }));
+    const bindings = `${rbacPath}/namespaces/${namespace}/rolebindings`;
+    const binding = bindingOf('RoleBinding', 'many', {
+      role: 'many',
+      roleKind: 'Role',
+      subjects: ['writer'],
+    });
+    await mustCreate(server, bindings, binding);
+    const role = roleOf('Role', 'product', {
+      rules: [{ verbs: names('v', 2200), apiGroups: [''], resources: names('r', 2200) }],
+    });
+    const { status, body } = await server.post(roles, role, as('writer'));
+    expect([status, body.reason, body.message]).toEqual([
+      422,
+      'Invalid',
+      'the check for privilege escalation needs more work than one request may cost',
+    ]);
+    expect((await server.get(`${roles}/product`)).status).toBe(404);
+    await server.remove(`${bindings}/many`);
+  });
+});
+
+describe('patches', () => {
+  const patched = async (name: string, operations: readonly object[], data: object = {}) => {
+    const made = await server.post(maps, { ...configMap(name), data });
+    expect(made.status, made.text).toBe(201);
+    return server.patch(`${maps}/${name}`, operations, 'json');
+  };
+
+  test('TRUST-2: moves cost the same whatever they move', async () => {
+    const data = Object.fromEntries(names('key', 4000).map((key) => [key, 'x'.repeat(20)]));
+    const there = { op: 'move', from: '/data', path: '/binaryData' };
+    const back = { op: 'move', from: '/binaryData', path: '/data' };
+    const operations = Array.from({ length: 10_000 }, (_, index) => (index % 2 ? back : there));
+    const spentMs = await cpuMs(async () => {
+      const { status, body } = await patched('moved', operations, data);
+      expect([status, body.data]).toEqual([200, data]);
+    });
+    // Cloning what moves took some 8 s.
+    expect(spentMs).toBeLessThan(3000);
+  });
+
+  test('TRUST-2: copies that add up to more than 3 MiB are 422, and change nothing', async () => {
+    const copies = (count: number) =>
+      Array.from({ length: count }, (_, index) => ({
+        op: 'copy',
+        from: '/data',
+        path: `/metadata/c${index}`,
+      }));
+    const data = { a: 'x'.repeat(100_000) };
+    const { status } = await patched('copied', copies(32), data);
+    expect(status).toBe(422);
+    const few = await server.patch(`${maps}/copied`, copies(20), 'json');
+    expect(few.status).toBe(200);
+    expect((await server.get(`${maps}/copied`)).body.data).toEqual(data);
+  });
+
+  test('TRUST-2: a list is not moved along more often than a patch may', async () => {
+    const finalizers = Array.from({ length: 60_000 }, () => '');
+    const operations: object[] = [{ op: 'add', path: '/metadata/finalizers', value: finalizers }];
+    for (let count = 0; count < 9_000; count += 1) {
+      operations.push({ op: 'add', path: '/metadata/finalizers/0', value: '' });
+    }
+    const { status, body } = await patched('long', operations);
+    expect([status, body.message]).toEqual([
+      422,
+      'the JSON patch needs more work than one request may cost',
+    ]);
+  });
+
+  test('TRUST-2: others are served while a long patch runs', async () => {
+    const operations: object[] = [
+      { op: 'add', path: '/metadata/x', value: Array.from({ length: 20_000 }, () => '') },
+    ];
+    for (let count = 0; count < 9_990; count += 1) {
+      operations.push({ op: 'add', path: '/metadata/x/0', value: '' });
+    }
+    operations.push({ op: 'remove', path: '/metadata/x' });
+    await server.post(maps, { ...configMap('sliced'), data: {} });
+    let over = false;
+    let turns = 0;
+    const turn = () => {
+      if (over) return;
+      turns += 1;
+      setImmediate(turn);
+    };
+    turn();
+    const patching = server.patch(`${maps}/sliced`, operations, 'json');
+    expect((await patching).status).toBe(200);
+    over = true;
+    expect(turns).toBeGreaterThan(5);
+  });
+});
