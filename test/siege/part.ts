@@ -4,6 +4,8 @@ export interface SiegeOptions {
   readonly seed: number;
   /** How often the part does what it does: each part says what one round is. */
   readonly rounds: number;
+  /** Ends the run after the round in which this time has passed, seconds; absent: all rounds run. */
+  readonly seconds?: number;
   /** Prints one line of progress. */
   readonly log: (line: string) => void;
 }
@@ -23,4 +25,11 @@ export interface SiegePart {
   /** Rounds when none are given on the command line. */
   readonly defaultRounds: number;
   run(options: SiegeOptions): Promise<SiegeFigures>;
+}
+
+/** Returns a function that tells whether the time of a run is up. */
+export function timeLimit({ seconds }: Pick<SiegeOptions, 'seconds'>): () => boolean {
+  if (seconds === undefined) return () => false;
+  const end = performance.now() + seconds * 1000;
+  return () => performance.now() >= end;
 }

@@ -38,7 +38,8 @@ export class SoakClient {
     readonly type?: string;
     readonly accept?: string;
   }): Promise<SoakAnswer> {
-    const bytes = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
+    const bytes =
+      request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
     const headers = {
       ':method': request.method,
       ':path': request.path,
@@ -63,7 +64,10 @@ export class SoakClient {
 
   /** The body of a GET as text. */
   text(path: string): Promise<string> {
-    const stream = this.#session().request({ ':path': path, authorization: `Bearer ${this.#token}` });
+    const stream = this.#session().request({
+      ':path': path,
+      authorization: `Bearer ${this.#token}`,
+    });
     let text = '';
     stream.setEncoding('utf8');
     stream.on('data', (chunk: string) => {

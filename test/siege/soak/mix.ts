@@ -21,13 +21,20 @@ const namespaces = Array.from({ length: 5 }, (_, i) => `soak-${i}`);
 const applyType = 'application/apply-patch+yaml';
 const mergeType = 'application/merge-patch+json';
 
-const container = { name: 'main', image: 'registry.example/app:1', env: [{ name: 'A', value: 'b' }] };
+const container = {
+  name: 'main',
+  image: 'registry.example/app:1',
+  env: [{ name: 'A', value: 'b' }],
+};
 
 function inNamespace({ random }: Ground, group: string, resource: string): string {
   return `${group}/namespaces/${random.pick(namespaces)}/${resource}`;
 }
 
-const named = (name: string, more: JsonObject = {}): JsonObject => ({ metadata: { name }, ...more });
+const named = (name: string, more: JsonObject = {}): JsonObject => ({
+  metadata: { name },
+  ...more,
+});
 
 /** Creates the object, or reads and replaces it where it exists. */
 async function upsert(

@@ -158,7 +158,10 @@ export const soakPart: SiegePart = {
   name: 'soak',
   summary: 'A realistic mix of clients; memory must not grow (a round takes 10 seconds).',
   defaultRounds: 360,
-  async run({ seed, rounds, log }) {
+  async run({ seed, log, ...limits }) {
+    const { seconds } = limits;
+    const longest = seconds === undefined ? limits.rounds : Math.ceil((seconds * 1000) / sampleMs);
+    const rounds = Math.min(limits.rounds, longest);
     const programs = await buildPrograms();
     const flags = ['--event-ttl=5m'];
     const server = await startProcess(programs, { flags });

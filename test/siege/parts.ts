@@ -1,0 +1,6 @@
+import { fuzzPart } from './fuzz-part.ts';
+import type { SiegePart } from './part.ts';
+import { soakPart } from './soak/soak.ts';
+
+/** All parts, in the order in which a run without `--part` takes them. */
+export const siegeParts: readonly SiegePart[] = [fuzzPart, soakPart];
