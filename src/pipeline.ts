@@ -7,6 +7,7 @@ import type { EndpointContext } from './endpoints/call.ts';
 import { dispatch } from './endpoints/dispatch.ts';
 import { Flight } from './endpoints/flight.ts';
 import type { FlowControl } from './flowcontrol/contract.ts';
+import { isLongRunning } from './meta/long-running.ts';
 import { attributesOf } from './request/attributes.ts';
 import { parseRequest } from './request/parse-request.ts';
 
@@ -69,6 +70,9 @@ export async function serve(
         warnings,
         deadline: flight,
       });
+      // Work goes on until the answer is out: without its seat nothing would bound how much.
+      const delivered = isLongRunning(info) ? undefined : exchange.delivered?.();
+      if (delivered !== undefined) await delivered;
     } finally {
       place.leave();
     }

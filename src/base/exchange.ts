@@ -50,6 +50,14 @@ export interface Exchange {
   /** For an answer that is still written: tells its bytes when the last is. */
   onAnswered?(callback: (bytes: number) => void): void;
 
+  /**
+   * Resolves when the answer's last byte is in the socket, or the answer is cut off. Undefined when
+   * there is nothing to wait for: none has begun, or it was so small that it went out at once.
+   */
+  delivered?(): Promise<void> | undefined;
+  /** Cuts off an answer that was sent whole and is still on its way. False when there is none. */
+  cutOff?(): boolean;
+
   /** Headers that the answer is to have unless it has its own, whatever it will be. Before it begins. */
   addHeaders?(headers: ResponseHeaders): void;
   /** Answers whole. `body` pieces are written in order without being copied together. */
@@ -67,7 +75,11 @@ export interface Exchange {
 /** Who waits for an answer, for those who only want to know whether anybody does. */
 export type Waiting = Pick<Exchange, 'aborted' | 'onAbort'>;
 
-/** An answer that is sent in one go. */
+/**
+ * An answer that is sent in one go. Pieces are taken as the reader keeps up, in slices: taking one
+ * must not take longer than a few milliseconds. When nobody reads any more, their iterator is told to
+ * return.
+ */
 export interface WholeResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;

@@ -33,28 +33,101 @@ export class WorkBudget {
   }
 }
 
-/** How long work that can pause keeps the event loop to itself, in milliseconds. */
-const sliceMs = 8;
+/** How long the sliced work of one turn of the event loop may take, in milliseconds. */
+const turnMs = 5;
 
-/** Divides long work into slices, between which the event loop serves others (TRUST-2). */
-export class Slices {
+/** What all sliced work shares: the time it has in this turn of the loop, and whose turn is next. */
+class SharedTurns {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  #endMs: number;
+  /** Work that has paused once. It alternates with the rest, so that short work ends soon. */
+  readonly #fresh: (() => void)[] = [];
+  readonly #others: (() => void)[] = [];
+  #endMs = 0;
+  #isOpen = false;
+  #lastResumed: 'fresh' | 'others' = 'others';
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
-    this.#endMs = clock.monotonic() + sliceMs;
+  }
+
+  get over(): boolean {
+    const nowMs = this.#clock.monotonic();
+    if (!this.#isOpen) this.#open(nowMs);
+    return nowMs >= this.#endMs;
+  }
+
+  wait(resume: () => void, as: 'fresh' | 'others'): void {
+    (as === 'fresh' ? this.#fresh : this.#others).push(resume);
+    if (!this.#isOpen) this.#open(this.#clock.monotonic());
+  }
+
+  #open(nowMs: number): void {
+    this.#isOpen = true;
+    this.#endMs = nowMs + turnMs;
+    setImmediate(this.#next);
+  }
+
+  /** Begins a later turn of the loop with whoever waits longest. */
+  readonly #next = (): void => {
+    this.#isOpen = false;
+    this.#resumeOne();
+  };
+
+  /** What is left of the turn when one has had enough is the next one's. */
+  readonly #goOn = (): void => {
+    if (!this.over) this.#resumeOne();
+  };
+
+  #resumeOne(): void {
+    const takesFresh =
+      this.#fresh.length > 0 && (this.#lastResumed === 'others' || this.#others.length === 0);
+    const resume = (takesFresh ? this.#fresh : this.#others).shift();
+    if (resume === undefined) return;
+    this.#lastResumed = takesFresh ? 'fresh' : 'others';
+    if (!this.#isOpen) this.#open(this.#clock.monotonic());
+    resume();
+    queueMicrotask(this.#goOn);
+  }
+}
+
+const sharedTurns = new WeakMap<Pick<Clock, 'monotonic'>, SharedTurns>();
+
+function turnsOn(clock: Pick<Clock, 'monotonic'>): SharedTurns {
+  let turns = sharedTurns.get(clock);
+  if (turns === undefined) {
+    turns = new SharedTurns(clock);
+    sharedTurns.set(clock, turns);
+  }
+  return turns;
+}
+
+/**
+ * Divides long work into slices, between which the event loop serves others (TRUST-2). All sliced
+ * work on one clock shares one slice in each turn of the loop, however many requests do such work:
+ * those whose slice is over continue one a turn.
+ */
+export class Slices {
+  readonly #turns: SharedTurns;
+  #hasPaused = false;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#turns = turnsOn(clock);
   }
 
   /** Whether the slice is used up. Reads the clock: ask once per item, not once per byte. */
   get over(): boolean {
-    return this.#clock.monotonic() >= this.#endMs;
+    return this.#turns.over;
   }
 
   /** Resolves in a later turn of the event loop, at the beginning of the next slice. */
-  async pause(): Promise<void> {
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    this.#endMs = this.#clock.monotonic() + sliceMs;
+  pause(): Promise<void> {
+    return new Promise((resolve) => this.afterPause(resolve));
+  }
+
+  /** Calls `resume` where `pause` would resolve. */
+  afterPause(resume: () => void): void {
+    this.#turns.wait(resume, this.#hasPaused ? 'others' : 'fresh');
+    this.#hasPaused = true;
   }
 }
 

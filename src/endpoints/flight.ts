@@ -181,10 +181,13 @@ export class Flight implements Bounded, RequestDeadline, Passage {
     return this.#late.then(() => this.#concludeLate());
   }
 
-  /** Answers for want of time, unless an answer has begun: that has bounds of its own. */
+  /** Answers for want of time; cuts off an answer that has begun and is not out yet. */
   expire(): void {
     const respond = this.exchange.supersede();
-    if (respond === undefined) return;
+    if (respond === undefined) {
+      this.#cutOff();
+      return;
+    }
     this.#patience = this.context.clock.after(patienceMs, () => {
       this.#patience = undefined;
       this.#tellAfterlife('pending');
@@ -193,6 +196,12 @@ export class Flight implements Bounded, RequestDeadline, Passage {
       const { auditId } = this;
       this.context.logger.error('a timeout could not be told', { auditId, error: String(error) });
     });
+  }
+
+  #cutOff(): void {
+    const { context, exchange } = this;
+    const isCut = exchange.cutOff?.() === true;
+    if (isCut && this.#info !== undefined) context.metrics.aborted(exchange, this.#info);
   }
 
   async #answerLate(respond: (response: WholeResponse) => void): Promise<void> {

@@ -52,6 +52,10 @@ export abstract class ExchangeBase implements Exchange {
   #receivedBytes: number | undefined;
   #answeredBytes: number | undefined;
   #whenAnswered: ((bytes: number) => void) | undefined;
+  /** Of an answer in several batches. */
+  #writer: PacedWriter | undefined;
+  #isClosed = false;
+  #delivered: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
   constructor(options: { connection: PeerConnection; core: ExchangeHost }) {
     this.connection = options.connection;
@@ -96,6 +100,19 @@ export abstract class ExchangeBase implements Exchange {
 
   onAnswered(callback: (bytes: number) => void): void {
     this.#whenAnswered = callback;
+  }
+
+  delivered(): Promise<void> | undefined {
+    const isUnderWay = this.#answering === 'stream' || this.#writer !== undefined;
+    if (!isUnderWay || this.#isClosed) return undefined;
+    this.#delivered ??= pendingPromise();
+    return this.#delivered.promise;
+  }
+
+  cutOff(): boolean {
+    if (this.#writer === undefined || this.#isClosed) return false;
+    this.destroy();
+    return true;
   }
 
   get answered(): boolean {
@@ -215,9 +232,13 @@ export abstract class ExchangeBase implements Exchange {
   /** The exchange is over, well or not. */
   closed(): void {
     this.#reader?.abort('the client has gone');
-    if (this.complete) return;
-    this.#aborted = true;
-    this.#tellAborted();
+    this.#isClosed = true;
+    this.#writer?.stop();
+    if (!this.complete) {
+      this.#aborted = true;
+      this.#tellAborted();
+    }
+    this.#delivered?.resolve();
   }
 
   #tellAborted(): void {
@@ -254,8 +275,20 @@ export abstract class ExchangeBase implements Exchange {
       this.destroy();
     };
     const onWritten = (bytes: number): void => this.#wroteAll(bytes);
-    new PacedWriter({ target: this.sink, pieces, onProgress, onFailure, onWritten }).run();
+    const { sink: target, core } = this;
+    const { clock } = core;
+    const writer = new PacedWriter({ target, pieces, clock, onProgress, onFailure, onWritten });
+    writer.run();
+    if (!writer.over) this.#writer = writer;
   }
+}
+
+function pendingPromise() {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
 }
 
 /** A class rather than an object of closures: there is one for every watch. */

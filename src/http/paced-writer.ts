@@ -1,4 +1,6 @@
+import type { Clock } from '../base/clock.ts';
 import { type BodyPiece, isRun, pieceBytes } from '../base/exchange.ts';
+import { Slices } from '../base/work.ts';
 import type { BodySink } from './body-seams.ts';
 
 /** Bytes handed to a socket at once: a few TLS records, small enough to notice a slow reader. */
@@ -7,18 +9,24 @@ const batchBytes = 256 * 1024;
 const smallPieceBytes = 8 * 1024;
 const gatherBytes = 64 * 1024;
 
+/** Bytes taken before the clock is read again: making them may cost far more than writing them. */
+const uncheckedBytes = 16 * 1024;
+
 /**
  * Writes pieces with back-pressure, never more than about one batch ahead of the reader: large ones as
  * they are, small ones joined to blocks of up to 64 KiB where that helps. Ends the target after the
- * last piece.
+ * last piece. Pieces are made as they are taken, in slices (TRUST-2), and none once the reader is
+ * gone: the source is then told to return (TRUST-3).
  */
 export class PacedWriter {
   readonly #target: BodySink;
   readonly #pieces: Iterator<BodyPiece>;
+  readonly #slices: Slices;
   readonly #onProgress: () => void;
   readonly #onFailure: (error: unknown) => void;
   readonly #onWritten: (bytes: number) => void;
   #bytes = 0;
+  #state: 'ready' | 'paused' | 'over' = 'ready';
   /** What has been taken and is still to be written: a piece, or a part of a large buffer. */
   #rest: BodyPiece | undefined;
 
@@ -29,38 +37,71 @@ export class PacedWriter {
   constructor(options: {
     target: BodySink;
     pieces: Iterable<BodyPiece>;
+    clock: Pick<Clock, 'monotonic'>;
     onProgress: () => void;
     onFailure: (error: unknown) => void;
     onWritten?: (bytes: number) => void;
   }) {
     this.#target = options.target;
     this.#pieces = options.pieces[Symbol.iterator]();
+    this.#slices = new Slices(options.clock);
     this.#onProgress = options.onProgress;
     this.#onFailure = options.onFailure;
     this.#onWritten = options.onWritten ?? (() => {});
     this.#target.onDrain(() => this.run());
   }
 
-  /** Writes until the reader is behind or the pieces are used up. */
+  /** Whether the last piece has been handed to the target, or none will be any more. */
+  get over(): boolean {
+    return this.#state === 'over';
+  }
+
+  /** Writes until the reader is behind, the slice is over, or the pieces are used up. */
   run(): void {
+    if (this.#state !== 'ready') return;
     this.#onProgress();
     try {
       this.#write();
     } catch (error) {
+      this.stop();
       this.#onFailure(error);
     }
   }
 
+  /** Takes no more pieces: the reader is gone. */
+  stop(): void {
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    this.#rest = undefined;
+    this.#pieces.return?.();
+  }
+
   #write(): void {
     while (!this.#target.closed) {
+      if (this.#slices.over) {
+        this.#pause();
+        return;
+      }
       const { blocks, finished } = this.#nextBatch();
       const more = this.#target.writeAll(blocks);
       if (finished) {
+        this.#state = 'over';
         this.#target.end();
         this.#onWritten(this.#bytes);
+        return;
       }
       if (!more) return;
     }
+    this.stop();
+  }
+
+  #pause(): void {
+    this.#state = 'paused';
+    this.#slices.afterPause(() => {
+      if (this.#state !== 'paused') return;
+      this.#state = 'ready';
+      this.run();
+    });
   }
 
   #nextBatch(): { blocks: BodyPiece[]; finished: boolean } {
@@ -68,6 +109,7 @@ export class PacedWriter {
     const blocks: BodyPiece[] = joiner?.blocks ?? [];
     let room = batchBytes;
     while (room > 0) {
+      if (batchBytes - room > uncheckedBytes && this.#slices.over) break;
       const piece = this.#nextPiece(room);
       if (piece === undefined) {
         joiner?.flush();
