@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { indentJson } from './indent-json.ts';
+import { indentedPieces, indentJson } from './indent-json.ts';
 
 const laidOut = (compact: string) => indentJson(Buffer.from(compact)).toString();
 
@@ -29,4 +29,25 @@ test('what grows beyond twice its size, and long strings, are there as a whole',
 
 test('what breaks off is laid out as far as it goes', () => {
   expect(laidOut('{"a":"b\\')).toBe('{\n  "a": "b\\\n');
+});
+
+test('TRUST-3: JSON in pieces is laid out as if it were whole, wherever it is cut', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 1, max: 9 }), (value, size) => {
+      const json = Buffer.from(JSON.stringify({ value, text: '\\"\\\\"' }));
+      const cut = Array.from({ length: Math.ceil(json.length / size) }, (_, n) =>
+        json.subarray(n * size, (n + 1) * size),
+      );
+      const pieces = [...indentedPieces(cut)];
+      expect(Buffer.concat(pieces).toString()).toBe(indentJson(json).toString());
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('TRUST-2: deep values and long strings come in small pieces', () => {
+  const deep = `${'['.repeat(3000)}${']'.repeat(3000)}`;
+  const pieces = [...indentedPieces([Buffer.from(`[${deep},"${'\\"'.repeat(100_000)}"]`)])];
+  expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(64 * 1024);
+  expect(Buffer.concat(pieces).length).toBeGreaterThan(18_000_000);
 });

@@ -8,73 +8,132 @@ const isOpening = (byte: number | undefined) => byte === 0x7b || byte === 0x5b;
 const isClosing = (byte: number | undefined) => byte === 0x7d || byte === 0x5d;
 /** Shorter strings are copied sooner than a copy is called for. */
 const briefBytes = 64;
+/** Pieces are about this long; one line's indent may make one longer. */
+const pieceBytes = 16 * 1024;
+const noBytes = Buffer.alloc(0);
 
 /**
  * Lays out JSON bytes, two spaces an indent and a newline at the end, as upstream's printer does. What
  * it is given is JSON with empty objects and lists closed at once; numbers and escapes stay as they are.
  */
 export function indentJson(json: Buffer): Buffer {
-  const layout = new Layout(json.length * 2);
-  for (let at = 0; at < json.length; at += 1) {
-    const byte = json[at] as number;
-    if (byte === quote) {
-      const end = stringEnd(json, at);
-      layout.copy(json, at, end);
-      at = end - 1;
-    } else if (isOpening(byte)) {
-      layout.put(byte);
-      if (isClosing(json[at + 1])) layout.put(json[++at] as number);
-      else layout.line(1);
-    } else if (isClosing(byte)) {
-      layout.line(-1);
-      layout.put(byte);
-    } else if (byte === comma) {
-      layout.put(byte);
-      layout.line(0);
-    } else if (byte === colon) {
-      layout.put(byte);
-      layout.put(space);
-    } else if (byte > space) layout.put(byte);
-  }
-  layout.put(newline);
-  return layout.bytes();
+  return Buffer.concat([...indentedPieces([json])]);
 }
 
-/** Where the string that begins at a quote is over. */
+/**
+ * What `indentJson` gives, in pieces, from JSON in pieces: neither is there as a whole. Deep values
+ * grow a thousandfold by their indents, so that many pieces may come of one.
+ */
+export function* indentedPieces(source: Iterable<Buffer>): Generator<Buffer> {
+  const layout = new Layout();
+  for (const json of source) {
+    for (let at = 0; at < json.length; ) {
+      at = layout.add(json, at);
+      if (layout.isFull) yield layout.take();
+    }
+    // Whoever makes the next piece may need a slice of its own.
+    yield layout.isFull ? layout.take() : noBytes;
+  }
+  layout.end();
+  yield layout.take();
+}
+
+/** Where the string is over that goes on at `start`; -1 when that is in a later piece. */
 function stringEnd(json: Buffer, start: number): number {
-  let at = start + 1;
+  let at = start;
   while (at < json.length && json[at] !== quote) at += json[at] === backslash ? 2 : 1;
-  return Math.min(at + 1, json.length);
+  return at < json.length ? at + 1 : -1;
 }
 
 /** Bytes that grow, and how deep they are indented. */
 class Layout {
-  #out: Buffer;
+  #out = Buffer.allocUnsafe(pieceBytes * 2);
   #end = 0;
   #depth = 0;
+  /** The last byte opened a list or object: what follows decides whether a line begins. */
+  #hasOpened = false;
+  #inString = false;
+  /** The last byte of a piece was a backslash in a string. */
+  #isEscaped = false;
 
-  constructor(size: number) {
-    this.#out = Buffer.allocUnsafe(size + 1024);
+  get isFull(): boolean {
+    return this.#end >= pieceBytes;
   }
 
-  put(byte: number): void {
+  take(): Buffer {
+    const bytes = this.#out.subarray(0, this.#end);
+    this.#out = Buffer.allocUnsafe(pieceBytes * 2);
+    this.#end = 0;
+    return bytes;
+  }
+
+  /** Takes from `json` from `from` on, until a piece is full; gives where to go on. */
+  add(json: Buffer, from: number): number {
+    let at = from;
+    while (at < json.length && !this.isFull) {
+      if (this.#inString) at = this.#string(json, at);
+      else this.#byte(json[at++] as number);
+    }
+    return at;
+  }
+
+  end(): void {
+    if (this.#hasOpened) this.#line(1);
+    this.#put(newline);
+  }
+
+  #byte(byte: number): void {
+    if (byte <= space) return;
+    if (isClosing(byte)) {
+      if (!this.#hasOpened) this.#line(-1);
+      this.#hasOpened = false;
+      this.#put(byte);
+      return;
+    }
+    if (this.#hasOpened) this.#line(1);
+    this.#hasOpened = isOpening(byte);
+    this.#put(byte);
+    if (byte === quote) this.#inString = true;
+    else if (byte === comma) this.#line(0);
+    else if (byte === colon) this.#put(space);
+  }
+
+  /** What is left of a string, or as much of it as is in this piece. */
+  #string(json: Buffer, from: number): number {
+    let start = from;
+    if (this.#isEscaped) {
+      this.#isEscaped = false;
+      this.#put(json[start++] as number);
+    }
+    const limit = Math.min(json.length, start + pieceBytes);
+    const part = limit < json.length ? json.subarray(0, limit) : json;
+    const end = stringEnd(part, start);
+    const to = end < 0 ? limit : end;
+    this.#copy(json, start, to);
+    if (end < 0) this.#isEscaped = endsInBackslash(json, start, to);
+    else this.#inString = false;
+    return to;
+  }
+
+  #put(byte: number): void {
     this.#reserve(1);
     this.#out[this.#end] = byte;
     this.#end += 1;
   }
 
   /** Begins a line, so many levels deeper than the one before. */
-  line(deeper: number): void {
+  #line(deeper: number): void {
     this.#depth += deeper;
     const indent = Math.max(0, this.#depth) * 2;
     this.#reserve(indent + 1);
     const from = this.#end + 1;
     this.#out[this.#end] = newline;
-    for (let at = from; at < from + indent; at += 1) this.#out[at] = space;
+    if (indent > briefBytes) this.#out.fill(space, from, from + indent);
+    else for (let at = from; at < from + indent; at += 1) this.#out[at] = space;
     this.#end = from + indent;
   }
 
-  copy(source: Buffer, from: number, to: number): void {
+  #copy(source: Buffer, from: number, to: number): void {
     const size = to - from;
     this.#reserve(size);
     if (size > briefBytes) source.copy(this.#out, this.#end, from, to);
@@ -83,14 +142,17 @@ class Layout {
     this.#end += size;
   }
 
-  bytes(): Buffer {
-    return this.#out.subarray(0, this.#end);
-  }
-
   #reserve(size: number): void {
     if (this.#end + size <= this.#out.length) return;
     const larger = Buffer.allocUnsafe((this.#end + size) * 2);
     this.#out.copy(larger, 0, 0, this.#end);
     this.#out = larger;
   }
+}
+
+/** Whether a part of a string ends in a backslash that escapes what follows. */
+function endsInBackslash(json: Buffer, from: number, to: number): boolean {
+  let at = to;
+  while (at > from && json[at - 1] === backslash) at -= 1;
+  return (to - at) % 2 === 1;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonValue } from '../base/json.ts';
+import type { JsonObject, JsonValue } from '../base/json.ts';
 import { compareNaturally } from './natural-order.ts';
-import { decodeYaml, encodeYaml, YamlError } from './yaml.ts';
+import { decodeYaml, encodeYaml, YamlError, yamlListPieces, yamlPieces } from './yaml.ts';
 
 const decoded = async (text: string) => decodeYaml(Buffer.from(text));
 const readValue = async (text: string) => (await decoded(text)).value;
@@ -177,11 +177,42 @@ describe('encoding YAML', () => {
     }
   });
 
+  test('TRUST-2: writes long texts, many names, and deep values in small pieces', async () => {
+    const unit = ['a b: ', '\u0001', "'", 'line\n', '\ud83d\ude00', '\n\n', '1'];
+    const texts = unit.map((text) => text.repeat(40_000 / text.length));
+    const names = Array.from({ length: 5000 }, (_, n) => [`name-${(n * 7919) % 5000}`, n]);
+    const value: JsonObject = {
+      texts,
+      names: Object.fromEntries(names),
+      [`a key ${'k\t'.repeat(20_000)}`]: 'value',
+      deep: { a: [texts.map((text) => ({ text: `${text}.` }))] },
+    };
+    const pieces = [...yamlPieces(value)];
+    expect(pieces.length).toBeGreaterThan(80);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(160_000);
+    expect(await readValue(pieces.join(''))).toEqual(value);
+    const written = pieces.join('').match(/name-\d+/g) ?? [];
+    expect(written).toEqual(names.map(([name]) => name).sort(byNumber));
+  });
+
+  test('TRUST-3: writes a list item by item as it writes the whole', () => {
+    const head = { kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: '7' } };
+    for (const items of [[], [{ b: 1, a: { c: [1] } }, {}, [], 'x', { z: 'y\nz' }]]) {
+      for (const member of ['items', 'rows']) {
+        const pieces = [...yamlListPieces({ head, member, items })];
+        expect(pieces.join('')).toBe(encodeYaml({ ...head, [member]: items }));
+      }
+    }
+  });
+
   test('sorts names with numbers by their size', () => {
     const names = ['b', 'a10', 'a2', 'a02', '1', 'B', '_x', 'a'];
     expect(names.sort(compareNaturally)).toEqual(['_x', '1', 'B', 'a', 'a2', 'a02', 'a10', 'b']);
   });
 });
+
+const byNumber = (one: unknown, other: unknown) =>
+  Number(String(one).slice(5)) - Number(String(other).slice(5));
 
 function seeded(seed: number): () => number {
   let state = seed;

@@ -3,7 +3,7 @@ import type { DecodedJson } from './json.ts';
 import { YamlError } from './yaml-error.ts';
 
 export { YamlError } from './yaml-error.ts';
-export { encodeYaml } from './yaml-write.ts';
+export { encodeYaml, yamlListPieces, yamlPieces } from './yaml-write.ts';
 
 /**
  * Decodes the one document of a YAML text (CODEC-2) as upstream does: YAML 1.1 booleans and numbers,
