@@ -122,9 +122,24 @@ export class AuditTrail {
     }
   }
 
+  /** Whether the level wants what is answered. */
+  get recordsAnswers(): boolean {
+    return reaches(this.level, 'RequestResponse');
+  }
+
+  /** Whether objects are recorded without who owns which field. */
+  get omitsManagedFields(): boolean {
+    return this.#start.decision.omitManagedFields;
+  }
+
+  /** A body that answers, as the JSON that is to be recorded. */
+  responseText(json: string): void {
+    if (this.recordsAnswers) this.#responseObject = json;
+  }
+
   /** A body that answers, as JSON; asked for only where the level wants it. */
   responseObject(json: () => JsonObject | Buffer): void {
-    if (!reaches(this.level, 'RequestResponse')) return;
+    if (!this.recordsAnswers) return;
     const made = json();
     if (!Buffer.isBuffer(made)) this.#responseObject = this.#textOf(made as JsonObject);
     else if (!this.#start.decision.omitManagedFields) {

@@ -75,6 +75,9 @@ export interface Exchange {
 /** Who waits for an answer, for those who only want to know whether anybody does. */
 export type Waiting = Pick<Exchange, 'aborted' | 'onAbort'>;
 
+/** The body of an answer, whole or in pieces that are made as they are taken. */
+export type ResponseBody = Buffer | Iterable<BodyPiece>;
+
 /**
  * An answer that is sent in one go. Pieces are taken as the reader keeps up, in slices: taking one
  * must not take longer than a few milliseconds. When nobody reads any more, their iterator is told to
@@ -83,7 +86,7 @@ export type Waiting = Pick<Exchange, 'aborted' | 'onAbort'>;
 export interface WholeResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;
-  readonly body: Buffer | Iterable<BodyPiece>;
+  readonly body: ResponseBody;
 }
 
 /** What collects a request's body as it arrives. */
@@ -137,6 +140,45 @@ export function pieceBytes(piece: BodyPiece): Buffer {
 /** All pieces as one buffer. */
 export function wholeBytes(pieces: Iterable<BodyPiece>): Buffer {
   return Buffer.concat(Array.from(pieces, pieceBytes));
+}
+
+/** How long pieces are together. */
+export function totalBytes(pieces: readonly BodyPiece[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0);
+}
+
+/** A body that has so many empty pieces in a row takes its time to be made: it counts as long. */
+const emptyPiecesMax = 32;
+
+/**
+ * Looks into a body until it is known to be longer than `bytes`. A list when these are all its pieces;
+ * otherwise the same pieces, of which the first have been made.
+ */
+export function firstPieces(
+  body: Iterable<BodyPiece>,
+  bytes: number,
+): readonly BodyPiece[] | Iterable<BodyPiece> {
+  const rest = body[Symbol.iterator]();
+  const seen: BodyPiece[] = [];
+  let emptyPieces = 0;
+  for (let taken = 0; taken <= bytes && emptyPieces < emptyPiecesMax; ) {
+    const next = rest.next();
+    if (next.done === true) return seen;
+    const { length } = next.value;
+    emptyPieces = length === 0 ? emptyPieces + 1 : 0;
+    taken += length;
+    if (length > 0) seen.push(next.value);
+  }
+  return chained(seen, rest);
+}
+
+function* chained(seen: readonly BodyPiece[], rest: Iterator<BodyPiece>): Generator<BodyPiece> {
+  try {
+    yield* seen;
+    for (let next = rest.next(); next.done !== true; next = rest.next()) yield next.value;
+  } finally {
+    rest.return?.();
+  }
 }
 
 /** Lower-case names. A list gives several headers of one name (`warning`). */

@@ -1,11 +1,16 @@
 import { createGzip, type Gzip } from 'node:zlib';
 import { takesCoding } from '../base/accept-encoding.ts';
+import type { Clock } from '../base/clock.ts';
 import {
   type BodyPiece,
+  firstPieces,
   pieceBytes,
+  type ResponseBody,
   type ResponseHeaders,
   type ResponseStream,
+  totalBytes,
 } from '../base/exchange.ts';
+import { Slices } from '../base/work.ts';
 import type { ApiCall } from './call.ts';
 
 /** Answers are compressed above this many bytes only (CODEC-7). */
@@ -21,7 +26,7 @@ const level = 1;
  */
 export function sendBody(
   call: ApiCall,
-  answer: { status: number; headers: ResponseHeaders; body: Buffer | Iterable<BodyPiece> },
+  answer: { status: number; headers: ResponseHeaders; body: ResponseBody },
 ): void {
   const { status, headers, body } = answer;
   const isShort = isBuffer(body) && body.length <= thresholdBytes;
@@ -29,9 +34,10 @@ export function sendBody(
     call.exchange.send(answer);
     return;
   }
-  const { pieces, isLong } = measured(isBuffer(body) ? [body] : body);
-  if (isLong) sendGzip(call, { status, headers, pieces });
-  else call.exchange.send({ status, headers, body: pieces });
+  const pieces = isBuffer(body) ? [body] : firstPieces(body, thresholdBytes);
+  if (Array.isArray(pieces) && totalBytes(pieces) <= thresholdBytes) {
+    call.exchange.send({ status, headers, body: pieces });
+  } else sendGzip(call, { status, headers, pieces });
 }
 
 function mayCompress(call: ApiCall): boolean {
@@ -41,35 +47,13 @@ function mayCompress(call: ApiCall): boolean {
   return takesGzip(exchange.header('accept-encoding') ?? '');
 }
 
-function isBuffer(body: Buffer | Iterable<BodyPiece>): body is Buffer {
+function isBuffer(body: ResponseBody): body is Buffer {
   return body instanceof Buffer;
 }
 
 /** Whether an `Accept-Encoding` names gzip with a weight other than 0. */
 export function takesGzip(accepted: string): boolean {
   return takesCoding(accepted, 'gzip');
-}
-
-/** Looks as far into the pieces as it takes to know whether they are long; loses none. */
-function measured(source: Iterable<BodyPiece>): {
-  pieces: Iterable<BodyPiece>;
-  isLong: boolean;
-} {
-  const rest = source[Symbol.iterator]();
-  const seen: BodyPiece[] = [];
-  let bytes = 0;
-  while (bytes <= thresholdBytes) {
-    const next = rest.next();
-    if (next.done === true) return { pieces: seen, isLong: false };
-    seen.push(next.value);
-    bytes += next.value.length;
-  }
-  return { pieces: chained(seen, rest), isLong: true };
-}
-
-function* chained(seen: readonly BodyPiece[], rest: Iterator<BodyPiece>): Generator<BodyPiece> {
-  yield* seen;
-  for (let next = rest.next(); next.done !== true; next = rest.next()) yield next.value;
 }
 
 function sendGzip(
@@ -88,14 +72,18 @@ function sendGzip(
     context.metrics.aborted(exchange, call.info);
     stream.destroy();
   });
-  gzip.on('close', () => deadline.stop());
-  exchange.onAbort(() => gzip.destroy());
-  drainInto(gzip, stream);
-  feed(gzip, answer.pieces[Symbol.iterator](), (error) => {
+  const feeder = new Feeder({ gzip, pieces: answer.pieces, clock: context.clock }, (error) => {
     context.logger.error('an answer could not be compressed', { error: String(error) });
     gzip.destroy();
     stream.destroy();
   });
+  gzip.on('close', () => {
+    deadline.stop();
+    feeder.stop();
+  });
+  exchange.onAbort(() => gzip.destroy());
+  drainInto(gzip, stream);
+  feeder.run();
 }
 
 function drainInto(gzip: Gzip, stream: ResponseStream): void {
@@ -107,20 +95,51 @@ function drainInto(gzip: Gzip, stream: ResponseStream): void {
   gzip.on('error', () => stream.destroy());
 }
 
-/** Writes pieces as fast as the compressor takes them. */
-function feed(gzip: Gzip, pieces: Iterator<BodyPiece>, onError: (error: unknown) => void): void {
-  try {
-    while (!gzip.destroyed) {
-      const next = pieces.next();
-      if (next.done === true) {
-        gzip.end();
+/** Writes pieces as fast as the compressor takes them, in slices (TRUST-2), until it is closed. */
+class Feeder {
+  readonly #gzip: Gzip;
+  readonly #pieces: Iterator<BodyPiece>;
+  readonly #slices: Slices;
+  readonly #onError: (error: unknown) => void;
+  readonly #run = (): void => this.run();
+
+  constructor(
+    options: {
+      readonly gzip: Gzip;
+      readonly pieces: Iterable<BodyPiece>;
+      readonly clock: Clock;
+    },
+    onError: (error: unknown) => void,
+  ) {
+    this.#gzip = options.gzip;
+    this.#pieces = options.pieces[Symbol.iterator]();
+    this.#slices = new Slices(options.clock);
+    this.#onError = onError;
+  }
+
+  run(): void {
+    try {
+      while (!this.#gzip.destroyed) {
+        if (this.#slices.over) {
+          this.#slices.afterPause(this.#run);
+          return;
+        }
+        const next = this.#pieces.next();
+        if (next.done === true) {
+          this.#gzip.end();
+          return;
+        }
+        if (next.value.length === 0 || this.#gzip.write(pieceBytes(next.value))) continue;
+        this.#gzip.once('drain', this.#run);
         return;
       }
-      if (gzip.write(pieceBytes(next.value))) continue;
-      gzip.once('drain', () => feed(gzip, pieces, onError));
-      return;
+    } catch (error) {
+      this.#onError(error);
     }
-  } catch (error) {
-    onError(error);
+  }
+
+  /** Tells the source of the pieces that none is wanted any more. */
+  stop(): void {
+    this.#pieces.return?.();
   }
 }

@@ -1,7 +1,8 @@
+import { firstPieces, type ResponseBody, wholeBytes } from '../base/exchange.ts';
 import type { JsonValue } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import { indentJson } from '../codec/indent-json.ts';
-import { decodeJson, encodeJson } from '../codec/json.ts';
+import { indentedPieces } from '../codec/indent-json.ts';
+import { encodeJson, parseWrittenJson } from '../codec/json.ts';
 import { jsonEncoding, type ServedEncoding } from './encodings.ts';
 
 /** The encoding an answer is written in, as negotiated from `Accept`. */
@@ -22,19 +23,42 @@ export const jsonOutput: Output = {
   version: 'v1',
 };
 
-/** Encodes a decoded value. */
-export function encodeValue(output: Output, value: JsonValue): MaybePromise<Buffer> {
+/** Longer bodies are sent as they are made, bytes. */
+const wholeBytesMax = 128 * 1024;
+
+/** Encodes a decoded value. Long texts are made as they are taken (TRUST-2). */
+export function encodeValue(output: Output, value: JsonValue): MaybePromise<ResponseBody> {
   const { encoding, pretty } = output;
-  return encoding.form === 'json' && pretty ? prettyJson(value) : encoding.encode(value);
+  if (encoding.form === 'json') return pretty ? indented(encodeJson(value)) : encodeJson(value);
+  return encoding.form === 'yaml' ? yaml(() => value) : encoding.encode(value);
 }
 
 /** Encodes what is already compact JSON bytes: as it is when the answer is. */
-export function encodeBytes(output: Output, json: Buffer): MaybePromise<Buffer> {
-  if (output.encoding.form === 'json') return output.pretty ? indentJson(json) : json;
-  return encodeValue(output, decodeJson(json).value);
+export function encodeBytes(output: Output, json: Buffer): MaybePromise<ResponseBody> {
+  const { encoding, pretty } = output;
+  if (encoding.form === 'json') return pretty ? indented(json) : json;
+  const value = () => parseWrittenJson(json);
+  return encoding.form === 'yaml' ? yaml(value) : encoding.encode(value());
 }
 
 /** Two spaces an indent and a newline at the end, as upstream's pretty printer. */
-export function prettyJson(value: JsonValue): Buffer {
-  return indentJson(encodeJson(value));
+function indented(json: Buffer): ResponseBody {
+  return bodyOf(indentedPieces([json]));
+}
+
+async function yaml(value: () => JsonValue): Promise<ResponseBody> {
+  // What writes YAML is loaded by the first who asks for it.
+  const { yamlPieces } = await import('../codec/yaml.ts');
+  return bodyOf(encodedTexts(yamlPieces(value())));
+}
+
+/** Texts as bytes. */
+export function* encodedTexts(texts: Iterable<string>): Generator<Buffer> {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+/** Short bodies whole, so that they go out in one write with their length ahead. */
+function bodyOf(pieces: Iterable<Buffer>): ResponseBody {
+  const first = firstPieces(pieces, wholeBytesMax);
+  return Array.isArray(first) ? wholeBytes(first) : first;
 }

@@ -1,10 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { JsonObject } from '../base/json.ts';
-import { encodeMessage, seal, sealList } from '../codec/protobuf/envelope.ts';
-import { schemaOf } from '../kinds/schema-of.ts';
+import { encodeMessage, seal } from '../codec/protobuf/envelope.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { objectIn } from '../registry/object-codec.ts';
-import type { Entry, ListResult } from '../watchcache/contract.ts';
+import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 
 /**
@@ -13,7 +10,8 @@ import type { ApiCall } from './call.ts';
  */
 type Addressed = Pick<ApiCall, 'target'>;
 
-function messageOf(call: Addressed, entry: Entry): Buffer {
+/** An entry's own message, without envelope. */
+export function messageOf(call: Addressed, entry: Entry): Buffer {
   const memoKey = memoKeyOf(call);
   return entry.memo?.get(memoKey) ?? makeMessage(call, { entry, memoKey });
 }
@@ -40,30 +38,4 @@ const versionOf = ({ target }: Addressed) =>
 export function protobufObject(call: Addressed, entry: Entry): Buffer {
   const type = { apiVersion: versionOf(call), kind: call.target.def.kind };
   return seal(type, messageOf(call, entry));
-}
-
-/** So many messages are made before other work gets its turn. */
-const turnMessages = 256;
-
-/**
- * A whole collection in one envelope, in pieces. Its length comes first, so that all messages are made
- * before any is sent: bit by bit, the snapshot being the same meanwhile.
- */
-export async function protobufList(
-  call: Addressed,
-  result: ListResult,
-  metadata: JsonObject,
-): Promise<Buffer[]> {
-  const type = { apiVersion: versionOf(call), kind: call.target.def.listKind };
-  const memoKey = memoKeyOf(call);
-  const items: Buffer[] = [];
-  let made = 0;
-  for (const entry of result.entries()) {
-    const known = entry.memo?.get(memoKey);
-    items.push(known ?? makeMessage(call, { entry, memoKey }));
-    if (known !== undefined) continue;
-    made += 1;
-    if (made % turnMessages === 0) await nextTurn();
-  }
-  return sealList(type, { metadata: encodeMessage(schemaOf('meta.v1.ListMeta'), metadata), items });
 }

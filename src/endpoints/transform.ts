@@ -14,8 +14,8 @@ import {
 import type { Entry, ListResult } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { partialText, rowText } from './entry-forms.ts';
+import { type ListDocument, listMetadata, madeList } from './list-document.ts';
 
-const pieceCharacters = 64 * 1024;
 const includes: readonly IncludeObject[] = ['None', 'Metadata', 'Object'];
 
 /** Makes the form asked for with `as=`: a table, or metadata alone (CODEC-5, CODEC-6). */
@@ -26,7 +26,7 @@ export interface Transform {
   entry(entry: Entry): Buffer;
   /** A table's columns, where its objects and entries leave them out. */
   readonly columns?: readonly JsonObject[];
-  list(result: ListResult, metadata: JsonObject): Iterable<Buffer>;
+  list(result: ListResult): ListDocument;
 }
 
 /**
@@ -73,12 +73,17 @@ function partialTransform(call: ApiCall, metaVersion: string): Transform {
     key: `partial;${metaVersion}`,
     object: (whole) => partialObject(whole, metaVersion),
     entry: (one) => Buffer.from(partialText(one, served)),
-    list: (result, metadata) =>
-      listPieces({
-        head: { kind: 'PartialObjectMetadataList', apiVersion: metaVersion, metadata },
+    list: (result) =>
+      madeList({
+        head: {
+          kind: 'PartialObjectMetadataList',
+          apiVersion: metaVersion,
+          metadata: listMetadata(result),
+        },
         member: 'items',
-        entries: result.entries(),
-        textOf: (entry) => partialText(entry, served),
+        count: result.count,
+        entries: () => result.entries(),
+        itemText: (entry) => partialText(entry, served),
       }),
   };
 }
@@ -120,13 +125,14 @@ function tableTransform(
       const text = jsonText(head(metadata)).slice(0, -1);
       return Buffer.from(`${text},"rows":[${rowText(entry, rowOf())}]}`);
     },
-    list(result, metadata) {
+    list(result) {
       const row = rowOf();
-      return listPieces({
-        head: head(metadata),
+      return madeList({
+        head: head(listMetadata(result)),
         member: 'rows',
-        entries: rowEntries(call, result),
-        textOf: (entry) => rowText(entry, row),
+        count: result.count,
+        entries: () => rowEntries(call, result),
+        itemText: (entry) => rowText(entry, row),
       });
     },
   };
@@ -153,23 +159,4 @@ function includedOf(call: ApiCall): IncludeObject {
   const detail = "must be 'Metadata', 'Object', 'None', or empty";
   const { message } = invalid('includeObject', given, detail);
   throw badRequest(`Unable to convert to Table as requested: includeObject: ${message}`);
-}
-
-/** A list in pieces of some 64 KiB, each made when the one before it has been taken. */
-function* listPieces(list: {
-  readonly head: JsonObject;
-  readonly member: string;
-  readonly entries: Iterable<Entry>;
-  readonly textOf: (entry: Entry) => string;
-}): Generator<Buffer> {
-  let piece = `${jsonText(list.head).slice(0, -1)},"${list.member}":[`;
-  let comma = '';
-  for (const entry of list.entries) {
-    piece += comma + list.textOf(entry);
-    comma = ',';
-    if (piece.length < pieceCharacters) continue;
-    yield Buffer.from(piece);
-    piece = '';
-  }
-  yield Buffer.from(`${piece}]}\n`);
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../base/json.ts';
 import { encodeCbor } from '../codec/cbor/encode.ts';
 import { decodeJson, encodeJson } from '../codec/json.ts';
-import { sealList, watchFrame } from '../codec/protobuf/envelope.ts';
+import { sealEmptyList, watchFrame } from '../codec/protobuf/envelope.ts';
 import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import { expired, type StatusError } from '../meta/status.ts';
@@ -97,9 +97,9 @@ function endOfInitial(call: ApiCall, transform: Transform | undefined): JsonObje
   const { form } = output.encoding;
   const bytes =
     form === 'protobuf' && transform === undefined
-      ? sealList({ apiVersion, kind }, { metadata: Buffer.alloc(0), items: [] })
+      ? sealEmptyList({ apiVersion, kind })
       : (output.encoding.encode(list) as Buffer);
-  const text = Buffer.concat(form === 'json' ? [bytes, lineEnd].flat() : [bytes].flat());
+  const text = form === 'json' ? Buffer.concat([bytes, lineEnd]) : bytes;
   return {
     [dialect.groupLabel('initial-events-end')]: 'true',
     [dialect.label('initial-events-list-blueprint')]: text.toString('base64'),

@@ -4,6 +4,7 @@ import {
   type BodyStream,
   BodyTooLarge,
   type Exchange,
+  type ResponseBody,
   type ResponseHeaders,
   type ResponseStream,
   type TakenConnection,
@@ -15,8 +16,6 @@ import type { BodySink, BodySource, ResponseHead } from './body-seams.ts';
 import type { PeerConnection } from './connection.ts';
 import type { HttpLimits } from './limits.ts';
 import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
-
-type ResponseBody = Buffer | Iterable<BodyPiece>;
 
 /** What an exchange needs of the server it belongs to. */
 export interface ExchangeHost {

@@ -13,12 +13,67 @@ export function encodeCbor(value: JsonValue): Buffer {
   return writer.finish();
 }
 
+/** Pieces of a list are about this long; one item may make one longer. */
+const pieceBytes = 16 * 1024;
+const noBytes = Buffer.alloc(0);
+
+/**
+ * What `encodeCbor` gives of an object whose last member is a list, item by item. An empty piece
+ * stands between an item that has been made and the work of writing it.
+ *
+ * @param list.count how many items there are
+ */
+export function* cborListPieces(list: {
+  readonly head: JsonObject;
+  readonly member: string;
+  readonly count: number;
+  readonly items: Iterable<JsonValue>;
+}): Generator<Buffer> {
+  const writer = new Writer();
+  writer.raw(selfDescribed);
+  writer.listEnding(list);
+  for (const item of list.items) {
+    yield writer.length < pieceBytes ? noBytes : writer.take();
+    writer.item(item);
+  }
+  yield writer.take();
+}
+
 class Writer {
   #bytes = Buffer.allocUnsafe(firstSize);
   #at = 0;
 
   finish(): Buffer {
     return this.#bytes.subarray(0, this.#at);
+  }
+
+  get length(): number {
+    return this.#at;
+  }
+
+  /** What has been written since; the writer goes on behind it. */
+  take(): Buffer {
+    const bytes = this.finish();
+    this.#bytes = Buffer.allocUnsafe(firstSize);
+    this.#at = 0;
+    return bytes;
+  }
+
+  /** An object up to the items of its last member. */
+  listEnding(list: {
+    readonly head: JsonObject;
+    readonly member: string;
+    readonly count: number;
+  }): void {
+    const { head, member, count } = list;
+    const names = Object.keys(head).filter((name) => head[name] !== undefined);
+    this.#head(5, names.length + 1);
+    for (const name of names) {
+      this.#text(name);
+      this.item(head[name] as JsonValue);
+    }
+    this.#text(member);
+    this.#head(4, count);
   }
 
   raw(bytes: Buffer): void {

@@ -108,18 +108,55 @@ function sealHead(type: EnvelopeType, length: number): Buffer {
   return writer.finish();
 }
 
+/** Numbers of a list's fields. */
+export interface ListFields {
+  readonly metadata: number;
+  readonly items: number;
+}
+
+/** Those of nearly all lists. */
+export const usualListFields: ListFields = { metadata: 1, items: 2 };
+
+/** What stands around the items of a list, whose messages are made elsewhere. */
+export interface ListSeal {
+  readonly type: EnvelopeType;
+  /** The message of the list's metadata. */
+  readonly metadata: Buffer;
+  readonly fields?: ListFields;
+  /** How long the items' fields are together: `itemFieldBytes` of each. */
+  readonly itemsBytes: number;
+}
+
 /**
- * A list in its envelope, in pieces: its metadata in field 1, each item's bytes in field 2. Items
+ * A list in its envelope, in pieces, each item's message taken when the one before it has been. Items
  * are not copied together.
  */
-export function sealList(
-  type: EnvelopeType,
-  list: { readonly metadata: Buffer; readonly items: readonly Buffer[] },
-): Buffer[] {
-  const pieces: Buffer[] = [fieldHead(1, list.metadata.length), list.metadata];
-  for (const item of list.items) pieces.push(fieldHead(2, item.length), item);
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  return [sealHead(type, length), ...pieces, sealTail];
+export function* sealedListPieces(list: ListSeal, items: Iterable<Buffer>): Generator<Buffer> {
+  const { type, metadata, itemsBytes, fields = usualListFields } = list;
+  const metadataField = [fieldHead(fields.metadata, metadata.length), metadata];
+  const metadataBytes = metadataField.reduce((sum, { length }) => sum + length, 0);
+  yield sealHead(type, metadataBytes + itemsBytes);
+  const isMetadataFirst = fields.metadata < fields.items;
+  if (isMetadataFirst) yield* metadataField;
+  for (const item of items) {
+    yield fieldHead(fields.items, item.length);
+    yield item;
+  }
+  if (!isMetadataFirst) yield* metadataField;
+  yield sealTail;
+}
+
+/** How long an item's field is, whose message has so many bytes; field numbers below 16. */
+export function itemFieldBytes(messageBytes: number): number {
+  let length = 2;
+  for (let rest = messageBytes; rest >= 0x80; rest = Math.floor(rest / 0x80)) length += 1;
+  return length + messageBytes;
+}
+
+/** A list without items in its envelope. */
+export function sealEmptyList(type: EnvelopeType): Buffer {
+  const seal = { type, metadata: Buffer.alloc(0), itemsBytes: 0 };
+  return Buffer.concat([...sealedListPieces(seal, [])]);
 }
 
 function fieldHead(number: number, length: number): Buffer {

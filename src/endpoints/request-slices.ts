@@ -1,0 +1,29 @@
+import type { Clock } from '../base/clock.ts';
+import type { Exchange } from '../base/exchange.ts';
+import { Slices } from '../base/work.ts';
+import { timedOut } from '../meta/status.ts';
+
+/** Slices of work on behalf of a request, which is given up when nobody waits for its answer. */
+export class RequestSlices {
+  readonly #slices: Slices;
+  readonly #exchange: Pick<Exchange, 'aborted'>;
+
+  constructor(call: {
+    readonly exchange: Pick<Exchange, 'aborted'>;
+    readonly context: { readonly clock: Clock };
+  }) {
+    const { exchange, context } = call;
+    this.#slices = new Slices(context.clock);
+    this.#exchange = exchange;
+  }
+
+  get over(): boolean {
+    return this.#slices.over;
+  }
+
+  /** As `Slices.pause`. Rejects with the 504 that nobody sees when nobody waits any more. */
+  async pause(): Promise<void> {
+    await this.#slices.pause();
+    if (this.#exchange.aborted) throw timedOut('request');
+  }
+}
