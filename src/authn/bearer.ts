@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Exchange } from '../base/exchange.ts';
 
 /**
@@ -11,7 +12,7 @@ export function bearerToken(exchange: Pick<Exchange, 'header'>): string | undefi
 
 /** The token of an `Authorization` header's value; see `bearerToken`. */
 export function parseBearer(header: string): string | undefined {
-  const trimmed = header.trim();
+  const trimmed = withoutBlanks(header);
   const space = trimmed.indexOf(' ');
   if (space < 0 || trimmed.slice(0, space).toLowerCase() !== 'bearer') return undefined;
   const end = trimmed.indexOf(' ', space + 1);
@@ -19,10 +20,27 @@ export function parseBearer(header: string): string | undefined {
   return token === '' ? undefined : token;
 }
 
+/** Unlike `trim`, takes no bytes of other encodings for blanks. */
+function withoutBlanks(text: string): string {
+  let from = 0;
+  let end = text.length;
+  while (isBlank(text.charCodeAt(from))) from += 1;
+  while (end > from && isBlank(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(from, end);
+}
+
+const isBlank = (code: number) => code === 0x20 || code === 0x09;
+
 /** What an authenticator throws for a token it does not know; says nothing of the token. */
 export class InvalidBearerToken extends Error {
   constructor() {
     super('invalid bearer token');
     this.name = 'InvalidBearerToken';
   }
+}
+
+/** Compares secrets in a time that reveals nothing of how much of one is right. */
+export function isSameSecret(one: string, other: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(one), digest(other));
 }

@@ -1,10 +1,9 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import { isObject, member } from '../base/json.ts';
 import type { Dialect } from '../dialect.ts';
 import { parseGoTime } from '../meta/times.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
-import { bearerToken, InvalidBearerToken } from './bearer.ts';
+import { bearerToken, InvalidBearerToken, isSameSecret } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
 
 /** A bootstrap-token Secret as it stands, whatever its use allows. */
@@ -115,15 +114,9 @@ function userOf(
   shown: { readonly dialect: Dialect; readonly nowMs: number; readonly secret: string },
 ): UserInfo | undefined {
   const token = readBootstrapToken(object, shown.dialect);
-  if (token === undefined || !isSame(token.secret, shown.secret)) return undefined;
+  if (token === undefined || !isSameSecret(token.secret, shown.secret)) return undefined;
   if (object.metadata.deletionTimestamp !== undefined) return undefined;
   if (isExpired(token.expiresMs, shown.nowMs) || !token.uses.authentication) return undefined;
   if (token.groups === undefined) return undefined;
   return { name: `system:bootstrap:${token.id}`, uid: '', groups: token.groups, extra: {} };
-}
-
-/** In a time that tells nothing of how much of it is right. */
-function isSame(one: string, other: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(one), digest(other));
 }

@@ -5,6 +5,7 @@ import { dnsLabel, dnsSubdomain } from '../meta/names.ts';
 import { StatusError } from '../meta/status.ts';
 import type { RequestSubject, UserInfo } from '../meta/types.ts';
 import { anonymousUser } from './authentication.ts';
+import { headerText } from './header-text.ts';
 
 /** One thing a requester wants to be, as authorization is asked for it. */
 interface Wish {
@@ -59,9 +60,18 @@ function impersonationLines(lines: readonly string[]): Line[] | undefined {
     const lower = name.toLowerCase();
     if (!lower.startsWith(prefix)) continue;
     found ??= [];
-    found.push([lower, lines[index + 1] ?? '']);
+    found.push([lower, valueOfLine(lines[index + 1] ?? '')]);
   }
   return found;
+}
+
+function valueOfLine(value: string): string {
+  try {
+    return headerText(value);
+  } catch {
+    const message = 'an impersonation header is not UTF-8';
+    throw new StatusError({ code: 400, reason: 'BadRequest', message });
+  }
 }
 
 const extraPrefix = 'impersonate-extra-';

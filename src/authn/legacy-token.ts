@@ -1,7 +1,7 @@
 import type { Counter } from '../base/metrics.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { noteForAudit } from './audit-notes.ts';
-import { bearerToken } from './bearer.ts';
+import { bearerToken, isSameSecret } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
 import type { TokenObjects } from './service-account.ts';
 import {
@@ -66,7 +66,7 @@ export function createLegacyTokenAuthenticator(options: {
     if (lookup === 'required') {
       const held = await objects.tokenOf({ namespace, name: secretName });
       if (held === undefined) throw new TokenError('service account token has been invalidated');
-      if (held !== token) throw new TokenError("token does not match server's copy");
+      if (!isSameSecret(held, token)) throw new TokenError("token does not match server's copy");
       const at = { namespace, name: serviceAccount.name };
       const uid = await objects.uidOf('serviceaccounts', at);
       if (uid !== serviceAccount.uid) {

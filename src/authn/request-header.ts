@@ -4,6 +4,7 @@ import type { Dialect } from '../dialect.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { createClientCertificateAuthenticator } from './client-certificate.ts';
 import type { Authenticator, Credentials } from './contract.ts';
+import { headerText } from './header-text.ts';
 import { unescapeHeaderKey } from './impersonation.ts';
 
 /**
@@ -63,19 +64,15 @@ function userOf(
       extra[key] = [...(extra[key] ?? []), value];
     }
   }
-  return { name, uid: first(headers.uids) ?? '', groups: headers.groups.flatMap(valuesOf), extra };
+  const groups = headers.groups.flatMap(valuesOf).filter((one) => one !== '');
+  return { name, uid: first(headers.uids) ?? '', groups, extra };
 }
 
 function linesOf(credentials: Credentials): readonly (readonly [name: string, value: string])[] {
   const flat = credentials.headerLines();
   const lines: [string, string][] = [];
   for (let index = 0; index + 1 < flat.length; index += 2) {
-    lines.push([(flat[index] ?? '').toLowerCase(), decoded(flat[index + 1] ?? '')]);
+    lines.push([(flat[index] ?? '').toLowerCase(), headerText(flat[index + 1] ?? '')]);
   }
   return lines;
-}
-
-/** The host gives a character for each byte; names of people are UTF-8. */
-function decoded(value: string): string {
-  return Buffer.from(value, 'latin1').toString('utf8');
 }

@@ -8,6 +8,7 @@ import {
   verify,
 } from 'node:crypto';
 import type { JsonObject } from '../base/json.ts';
+import { readCompact } from './jwt/compact.ts';
 
 /**
  * Service account tokens as JSON web tokens (AUTHN-6): RS256 or ES256 by the key's kind, the key
@@ -148,21 +149,13 @@ export function signedClaims(
   token: string,
   options: { readonly keys: readonly TokenKey[]; readonly issuers: readonly string[] },
 ): { readonly payload: JsonObject; readonly issuer: string } | undefined {
-  const parts = token.split('.');
-  if (parts.length !== 3 || token.length > tokenLengthMax) return undefined;
-  const [head = '', body = '', signature = ''] = parts;
-  const header = decode(head);
-  const payload = decode(body);
-  if (header === undefined || payload === undefined) return undefined;
+  const read = readCompact(token, { lengthMax: tokenLengthMax });
+  if (read === undefined) return undefined;
+  const { header, claims: payload, signed, signature } = read;
   const issuer = payload['iss'];
   if (typeof issuer !== 'string' || !options.issuers.includes(issuer)) return undefined;
   const isSigned = candidates(options.keys, header).some((key) =>
-    verify(
-      'sha256',
-      Buffer.from(`${head}.${body}`),
-      signingOptions(key.publicKey),
-      Buffer.from(signature, 'base64url'),
-    ),
+    verify('sha256', Buffer.from(signed), signingOptions(key.publicKey), signature),
   );
   if (!isSigned) throw new TokenError('the token is signed by no key of this server');
   return { payload, issuer };
@@ -173,16 +166,6 @@ function candidates(keys: readonly TokenKey[], header: JsonObject): readonly Tok
   const fitting = keys.filter((key) => key.algorithm === header['alg']);
   const named = fitting.filter((key) => key.id === header['kid']);
   return named.length > 0 ? named : header['kid'] === undefined ? fitting : [];
-}
-
-function decode(part: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString('utf8'));
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as JsonObject) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function checkedClaims(

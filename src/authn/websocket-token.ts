@@ -2,8 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { Exchange } from '../base/exchange.ts';
 import { protocolsOf } from '../base/websocket-protocols.ts';
 import type { Credentials } from './contract.ts';
-
-const base64url = /^[A-Za-z0-9_-]*$/;
+import { decodeBase64url } from './jwt/compact.ts';
 
 /**
  * What tells who sends an exchange: a token that is sent as a protocol of a WebSocket stands in for the
@@ -17,12 +16,12 @@ export function credentialsOf(exchange: Exchange): Credentials {
   const [encoded, ...more] = tokens;
   if (encoded === undefined) return exchange;
   if (more.length > 0) throw new Error('multiple base64.bearer.authorization tokens specified');
-  if (!base64url.test(encoded) || encoded.length % 4 === 1) {
+  if (encoded === '') return exchange;
+  const bytes = decodeBase64url(encoded);
+  if (bytes === undefined) {
     throw new Error('invalid base64.bearer.authorization token encoding');
   }
-  const bytes = Buffer.from(encoded, 'base64url');
   if (!isUtf8(bytes)) throw new Error('invalid base64.bearer.authorization token');
-  if (bytes.length === 0) return exchange;
   if (names.length === 0) throw new Error('missing additional subprotocol');
   const authorization = `Bearer ${bytes.toString()}`;
   return {

@@ -62,6 +62,19 @@ describe('ensureServingCertificates', () => {
   });
 });
 
+test('TRUST-9: what a clock that was ahead made, and is not valid yet, is made anew', () => {
+  const ahead = ensureServingCertificates({ certDir, hosts, clock });
+  const back = new FakeClock(clock.now() - 2 * dayMs);
+  const now = ensureServingCertificates({ certDir, hosts, clock: back });
+  expect(now.caPem).not.toBe(ahead.caPem);
+  for (const pem of [now.caPem, now.certificatePem]) {
+    expect(Date.parse(new X509Certificate(pem).validFrom)).toBeLessThanOrEqual(back.now());
+  }
+  // Within the allowance for clocks that differ, everything stays.
+  const slightlyBack = new FakeClock(back.now() - 30 * 60 * 1000);
+  expect(ensureServingCertificates({ certDir, hosts, clock: slightlyBack })).toEqual(now);
+});
+
 test('a client certificate carries the user and the groups', () => {
   const ca = ensureCa(certDir, clock.now());
   const issued = issueClientCertificate({ ca, user: 'jane', groups: ['a', 'b'], clock });

@@ -23,8 +23,9 @@ const clockSkewMs = 60 * 60 * 1000;
 
 /**
  * The self-made CA (`ca.crt`, `ca.key`) and server certificate (`apiserver.crt`, `apiserver.key`,
- * upstream's names) of `certDir`. Kept for later starts unless unreadable, near expiry, or made for
- * other hosts; the CA outlives server certificates so that clients' kubeconfigs stay good.
+ * upstream's names) of `certDir`. Kept for later starts unless unreadable, near expiry, not valid
+ * yet (the clock was ahead when they were made), or made for other hosts; the CA outlives server
+ * certificates so that clients' kubeconfigs stay good.
  */
 export function ensureServingCertificates(options: {
   certDir: string;
@@ -74,7 +75,7 @@ export function issueClientCertificate(options: {
 export function ensureCa(certDir: string, now: number): IssuedCertificate {
   const paths = pathsOf(certDir, 'ca');
   const kept = readPair(paths);
-  if (kept !== undefined && expiryOf(kept) - now > renewBeforeMs) return kept;
+  if (kept !== undefined && isInForce(certificateOf(kept), now)) return kept;
   const made = issueCertificate({
     commonName: `wheelhouse-ca@${Math.floor(now / 1000)}`,
     usage: 'ca',
@@ -114,7 +115,14 @@ function writePair(paths: PairPaths, pair: IssuedCertificate): void {
 }
 
 function expiryOf(pair: IssuedCertificate): number {
-  return Date.parse(new X509Certificate(pair.certificatePem).validTo);
+  return Date.parse(certificateOf(pair).validTo);
+}
+
+const certificateOf = (pair: IssuedCertificate) => new X509Certificate(pair.certificatePem);
+
+/** Whether a certificate is valid, and not about to expire. */
+function isInForce({ validFrom, validTo }: X509Certificate, now: number): boolean {
+  return Date.parse(validFrom) <= now && Date.parse(validTo) - now > renewBeforeMs;
 }
 
 function stillServes(options: {
@@ -123,9 +131,9 @@ function stillServes(options: {
   hosts: readonly string[];
   now: number;
 }): boolean {
-  const certificate = new X509Certificate(options.pair.certificatePem);
-  const authority = new X509Certificate(options.ca.certificatePem);
-  if (Date.parse(certificate.validTo) - options.now < renewBeforeMs) return false;
+  const certificate = certificateOf(options.pair);
+  const authority = certificateOf(options.ca);
+  if (!isInForce(certificate, options.now)) return false;
   if (!certificate.checkIssued(authority) || !certificate.verify(authority.publicKey)) return false;
   return options.hosts.every((host) => covers(certificate, host));
 }

@@ -1,5 +1,5 @@
-import { isObject, type JsonObject, member } from '../../base/json.ts';
-import { decodeJson, JsonError } from '../../codec/json.ts';
+import { type JsonObject, member } from '../../base/json.ts';
+import { readCompact } from './compact.ts';
 
 /**
  * A token that is not good. The message is for a log and for who asked about the token, so it holds
@@ -24,20 +24,12 @@ export interface UnverifiedToken {
 
 /** What is longer is no token of a provider. */
 export const tokenLengthMax = 64 * 1024;
-const form = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-const limits = { depthMax: 64, nodesMax: 20_000 };
 
 /** Reads a token in the compact form; undefined for what is none. */
 export function readToken(text: string): UnverifiedToken | undefined {
-  if (text.length > tokenLengthMax || !form.test(text)) return undefined;
-  const [head = '', body = '', signature = ''] = text.split('.', 3);
-  // Bits that stand for nothing would make many tokens of one.
-  if (Buffer.from(signature, 'base64url').toString('base64url') !== signature) return undefined;
-  const header = decodePart(head);
-  const claims = decodePart(body);
-  if (header === undefined || claims === undefined) return undefined;
-  // RFC 7797, which has no place in these tokens.
-  if (Object.hasOwn(header, 'b64')) return undefined;
+  const token = readCompact(text, { lengthMax: tokenLengthMax });
+  if (token === undefined) return undefined;
+  const { header, claims } = token;
   const issuer = textAt(claims, 'iss');
   return {
     text,
@@ -51,16 +43,6 @@ export function readToken(text: string): UnverifiedToken | undefined {
 function textAt(object: JsonObject, name: string): string {
   const value = member(object, name);
   return typeof value === 'string' ? value : '';
-}
-
-function decodePart(part: string): JsonObject | undefined {
-  try {
-    const { value } = decodeJson(Buffer.from(part, 'base64url'), limits);
-    return isObject(value) ? value : undefined;
-  } catch (error) {
-    if (error instanceof JsonError) return undefined;
-    throw error;
-  }
 }
 
 const notBeforeLeewayMs = 60_000;

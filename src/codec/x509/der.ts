@@ -48,7 +48,7 @@ const asn1 = () => {
 const depthMax = 16;
 
 /** Most elements of one certificate or request; an ordinary one has about a hundred. */
-export const elementsMax = 2048;
+export const elementsMax = 1024;
 
 /**
  * Reads exactly one element, in the one encoding that DER allows it: asn1js reads BER, of which
