@@ -1,5 +1,6 @@
 import https from 'node:https';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Clock, systemClock } from '../src/base/clock.ts';
 import { hasEtcd, startTestEtcd } from '../src/storage/etcd/testing.ts';
 import {
   type AdmissionService,
@@ -325,6 +326,52 @@ describe('a request whose time is up', () => {
       async () => growth(await scrape(), 'apiserver_request_post_timeout_total', behind) === 1,
     );
   });
+});
+
+/**
+ * A clock whose timers of about a second come 1.9 ms early, as timers of whole milliseconds
+ * may: what they start sees that time for a while, however slow the machine is.
+ */
+function earlyClock(): Clock {
+  let shownMs: number | undefined;
+  let lastMs = 0;
+  return {
+    ...systemClock,
+    monotonic() {
+      lastMs = shownMs ?? systemClock.monotonic();
+      return lastMs;
+    },
+    after(delayMs, task) {
+      if (delayMs < 600 || delayMs > 1000) return systemClock.after(delayMs, task);
+      const dueMs = lastMs + delayMs;
+      return systemClock.after(delayMs, () => {
+        shownMs = dueMs - 1.9;
+        setTimeout(() => {
+          shownMs = undefined;
+        }, 300);
+        task();
+      });
+    },
+  };
+}
+
+test('API-10: a hook cut off at the deadline is not passed over, however early its timer', async () => {
+  const own = await startTestServer({ clock: earlyClock() });
+  try {
+    for (const type of ['mutating', 'validating'] as const) {
+      await configure(own, type, [
+        webhook(hooks, { path: '/slow', timeoutSeconds: 30, failurePolicy: 'Ignore' }),
+      ]);
+      hooks.reply('/slow', () => 'stall');
+      const path = '/api/v1/namespaces/default/configmaps';
+      const answer = await own.post(`${path}?timeout=1s`, configMap(type));
+      expect([answer.status, answer.body]).toEqual([504, status504('write')]);
+      expect(itemNames(await own.get(path))).not.toContain(type);
+      await configure(own, type, []);
+    }
+  } finally {
+    await own.stop();
+  }
 });
 
 test('ADM-2, AUTHZ-3: a client that goes away ends the calls made for it', async () => {

@@ -10,6 +10,12 @@ export interface Bounded {
   expire(): void;
 }
 
+/**
+ * A deadline has passed this long before its time, in milliseconds: timers have whole milliseconds and
+ * may come early, so that what was cut off at the deadline would find some of its time left.
+ */
+export const deadlineEarlyMs = 2;
+
 /** How late something may be told that its time is up. */
 const precisionMs = 50;
 

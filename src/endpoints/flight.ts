@@ -4,7 +4,7 @@ import type { AuditTrail } from '../audit/trail.ts';
 import { NotRecognised } from '../authn/authentication.ts';
 import { NotPermitted } from '../authz/authorization.ts';
 import type { Timer } from '../base/clock.ts';
-import type { Bounded } from '../base/deadlines.ts';
+import { type Bounded, deadlineEarlyMs } from '../base/deadlines.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import { addFlowHeaders, type FlowClass, Overloaded, type Place } from '../flowcontrol/contract.ts';
 import { isLongRunning } from '../meta/long-running.ts';
@@ -20,8 +20,6 @@ import type { Afterlife } from './request-metrics.ts';
 
 /** The longest that a write may take, whatever time its request has: upstream's figure. */
 const writeTimeMaxMs = 34_000;
-/** What is cut off at the deadline comes back a moment before it, timers being as they are. */
-const earlyMs = 2;
 /** How long what goes on behind a timeout is waited for, before it counts as stuck. */
 const patienceMs = 300_000;
 
@@ -142,7 +140,7 @@ export class Flight implements Bounded, RequestDeadline, Passage {
   /** Answers what went wrong, as one Status; what came of its time being up tells that. */
   async failed(error: unknown): Promise<void> {
     this.#noteRefusal(error);
-    if (this.place >= 0 && this.context.clock.monotonic() >= this.dueMs - earlyMs) {
+    if (this.place >= 0 && this.context.clock.monotonic() >= this.dueMs - deadlineEarlyMs) {
       this.context.deadlines.remove(this);
       this.expire();
     }

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { type AuditLevel, reaches } from '../audit/event.ts';
+import { deadlineEarlyMs } from '../base/deadlines.ts';
 import type { Waiting } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import { unprintable } from '../meta/field-manager-name.ts';
@@ -23,7 +24,8 @@ export function writeContext(
     warn: (text) => {
       if (!call.warnings.includes(text)) call.warnings.push(text);
     },
-    expired: () => exchange.aborted || context.clock.monotonic() > deadline.dueMs,
+    expired: () =>
+      exchange.aborted || context.clock.monotonic() >= deadline.dueMs - deadlineEarlyMs,
     request: new CallSide(call, options.shown),
   };
 }
