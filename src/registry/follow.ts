@@ -6,8 +6,14 @@ type Tell = (key: string, current: Entry | undefined, previous: Entry | undefine
  * Calls `tell` with every object of a cache as it is now, and then with each later change, in
  * order; a removed one is undefined, as is the one before a new one. Resolves when the present ones
  * have been told. Changes that come meanwhile win over the list, so none is lost.
+ * @param options.unreadable lets the follower begin although stored objects cannot be read: only for
+ * kinds whose objects grant something, as those that are left out grant nothing
  */
-export async function follow(cache: ResourceCache, tell: Tell): Promise<{ close(): void }> {
+export async function follow(
+  cache: ResourceCache,
+  tell: Tell,
+  options: { readonly unreadable?: 'left-out' } = {},
+): Promise<{ close(): void }> {
   let changed: Set<string> | undefined = new Set();
   const subscription = cache.subscribe((change) => {
     const key = change.current?.key ?? change.previous?.key;
@@ -23,6 +29,7 @@ export async function follow(cache: ResourceCache, tell: Tell): Promise<{ close(
     limit: undefined,
     continueToken: undefined,
     filter: undefined,
+    ...options,
   });
   for (const entry of list.entries()) {
     if (!changed.has(entry.key)) tell(entry.key, entry, undefined);

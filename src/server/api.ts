@@ -162,7 +162,7 @@ async function createDefaultRoles(options: {
   if (!config.authorizationModes.includes('RBAC')) return;
   const snapshot = catalogue.snapshot();
   const { reconcileDefaultRoles } = await import('./default-roles.ts');
-  await reconcileDefaultRoles({ ...parts, snapshot });
+  await reconcileDefaultRoles({ ...parts, logger: config.logger, snapshot });
 }
 
 function createEndpoints(options: {

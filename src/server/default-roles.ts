@@ -1,6 +1,7 @@
 import { defaultRbac } from '../authz/default-roles.ts';
 import { reconcile } from '../authz/reconcile.ts';
 import { cloneJson } from '../base/json.ts';
+import type { Logger } from '../base/log.ts';
 import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
 import { storedVersion } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
@@ -13,11 +14,13 @@ import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import type { Registry } from '../registry/registry.ts';
 import { serverContext } from '../registry/server-context.ts';
 import { updateObject } from '../registry/update.ts';
+import { CorruptObjectError } from '../watchcache/store-errors.ts';
 
 /** Times a default is looked at again when another writer was quicker. */
 const attemptsMax = 5;
 
 interface Reconciling {
+  readonly logger: Logger;
   readonly registry: Registry;
   readonly snapshot: CatalogueSnapshot;
   readonly dialect: Dialect;
@@ -26,7 +29,7 @@ interface Reconciling {
 /**
  * Brings the default roles and bindings into force (AUTHZ-7), all at once, so that the store groups
  * their commits; those in namespaces once `namespaces` has resolved. A start that finds them as
- * they should be writes nothing.
+ * they should be writes nothing. A stored one that is damaged is reported and left as it is.
  */
 export async function reconcileDefaultRoles(
   options: Reconciling & { readonly namespaces: Promise<unknown> },
@@ -50,9 +53,22 @@ async function ensure(
   { resource, desired }: { resource: string; desired: ApiObject },
 ): Promise<void> {
   const target = targetOf(reconciling, { resource, desired });
-  for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
-    if (await attemptOnce(reconciling, { target, desired })) return;
+  try {
+    for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
+      if (await attemptOnce(reconciling, { target, desired })) return;
+    }
+  } catch (error) {
+    if (!comesOfDamage(error)) throw error;
+    const { namespace, name } = target;
+    const found = { resource, namespace, name, error: String(error) };
+    reconciling.logger.error('a stored default role or binding is damaged', found);
   }
+}
+
+/** What a stored object leads to that is none of its kind; a store that fails is another matter. */
+function comesOfDamage(error: unknown): boolean {
+  if (error instanceof CorruptObjectError || error instanceof TypeError) return true;
+  return error instanceof StatusError && error.code < 500;
 }
 
 /** False when another writer came between: the outcome must be judged anew. */

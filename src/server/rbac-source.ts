@@ -72,12 +72,13 @@ async function hold(options: {
 }) {
   const cache = options.caches.of(options.def);
   const held = new Map<string, Entry>();
-  const followed = await follow(cache, (key, current) => {
+  const tell = (key: string, current: Entry | undefined) => {
     const previous = held.get(key);
     if (current === undefined) held.delete(key);
     else held.set(key, current);
     options.tell({ previous, current });
-  });
+  };
+  const followed = await follow(cache, tell, { unreadable: 'left-out' });
   return {
     close: followed.close,
     entries: () => [...held.values()],

@@ -64,6 +64,8 @@ export interface ListRequest {
   readonly continueToken: string | undefined;
   /** Absent when no selector narrows the list. */
   readonly filter: EntryFilter | undefined;
+  /** Lists what can be read instead of failing where a stored object cannot. */
+  readonly unreadable?: 'left-out';
 }
 
 export interface ListResult {

@@ -152,7 +152,7 @@ class StoreBackedCache implements ResourceCache {
   list(request: ListRequest): MaybePromise<ListResult> {
     const plan = planList(request, this.#options.tokenVersion);
     return chain(this.#reach(plan.point), () => {
-      this.#refuseUnreadable(request);
+      if (request.unreadable === undefined) this.#refuseUnreadable(request);
       if (plan.point.type !== 'exact') {
         const revision = this.#follower.progress();
         return this.#answer({ plan, snapshot: this.#window().current, revision }, request);

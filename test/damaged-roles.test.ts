@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../src/base/clock.ts';
+import { silentLogger } from '../src/base/log.ts';
+import { openEmbeddedStore } from '../src/storage/embedded/embedded-store.ts';
+import { type Loose, startTestServer } from './harness.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'wheelhouse-store-'));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
+const bindings = '/apis/rbac.authorization.svc.io/v1/clusterrolebindings';
+
+/** What becomes of the stored bytes of default roles and bindings, by the end of their keys. */
+const damages: Readonly<Record<string, (object: Loose) => string>> = {
+  'clusterroles/admin': () => '{"kind":"Clus\u0000',
+  'clusterroles/edit': () => '',
+  'clusterroles/view': () => '[]',
+  'clusterroles/system:discovery': () => 'null',
+  'clusterroles/system:basic-user': ({ metadata: _, ...rest }) => JSON.stringify(rest),
+  'clusterroles/system:heapster': (object) => JSON.stringify({ ...object, rules: { a: 1 } }),
+  'clusterroles/system:node-problem-detector': (object) =>
+    JSON.stringify({ ...object, rules: [1, null, {}, []] }),
+  'clusterroles/system:node-proxier': (object) =>
+    JSON.stringify({ ...object, rules: [{ verbs: 'get' }] }),
+  'clusterroles/system:monitoring': (object) =>
+    JSON.stringify({ ...object, metadata: { labels: [1] } }),
+  'clusterroles/system:node': (object) =>
+    JSON.stringify({ ...object, aggregationRule: { clusterRoleSelectors: ['a', null] } }),
+  'clusterrolebindings/system:discovery': () => '{',
+  'clusterrolebindings/system:basic-user': (object) =>
+    JSON.stringify({ ...object, subjects: [1, null], roleRef: 'x' }),
+};
+
+async function damageAll(): Promise<void> {
+  const store = await openEmbeddedStore({ directory, clock: systemClock });
+  const { records } = await store.range({ prefix: '/', limit: 10_000 });
+  for (const [end, change] of Object.entries(damages)) {
+    const record = records.find(({ key }) => key.endsWith(end));
+    if (record === undefined) throw new Error(`nothing is stored under ${end}`);
+    const text = change(JSON.parse(Buffer.from(record.value).toString('utf8')));
+    await store.put({ key: record.key, value: Buffer.from(text), expect: record.modRevision });
+  }
+  await store.close();
+}
+
+test('AUTHZ-7: a server starts with damaged roles and bindings, and reports them', async () => {
+  const store = { type: 'embedded', directory } as const;
+  await (await startTestServer({ store })).stop();
+  await damageAll();
+  const reports: string[] = [];
+  const error = (message: string, fields?: object) =>
+    reports.push(`${message} ${JSON.stringify(fields)}`);
+  const server = await startTestServer({ store, logger: { ...silentLogger, error } });
+  try {
+    expect((await server.get('/readyz')).text).toBe('ok');
+    expect((await server.get('/api/v1/namespaces')).status).toBe(200);
+    for (const name of ['admin', 'edit', 'view', 'system:discovery', 'system:basic-user']) {
+      expect((await server.get(`${roles}/${name}`)).status, name).toBe(500);
+      expect(reports.join('\n')).toMatch(
+        new RegExp(`a stored default role or binding is damaged .*"name":"${name}"`),
+      );
+    }
+    expect((await server.get(`${bindings}/system:discovery`)).status).toBe(500);
+    expect((await server.get(`${roles}/cluster-admin`)).status).toBe(200);
+  } finally {
+    await server.stop();
+  }
+});
