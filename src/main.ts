@@ -92,7 +92,9 @@ async function start(options: ServerOptions, logger: Logger): Promise<RunningSer
   if (files.length > 0) (await import('./server/flag-files.ts')).checkFiles(files);
   if (config.store.type === 'etcd') refuseIdleStore(dataDir);
   if (config.store.type === 'embedded') refuseBrokenRestore(dataDir);
-  ensureDataDirectory(dataDir);
+  if (ensureDataDirectory(dataDir).tightened) {
+    logger.warn('others could read the data directory: now only its owner can', { dataDir });
+  }
   const token = ensureAdminToken(dataDir);
   const { startServer } = await import('./server/server.ts');
   const running = await startServer({

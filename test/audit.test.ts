@@ -402,6 +402,29 @@ test('OPS-2: a request that took long says how long', async () => {
   }
 });
 
+test('OPS-2: credentials in a query do not get into the record', async () => {
+  const { id, headers } = named();
+  const secret = 'a-secret-of-somebody';
+  const query = [
+    'limit=1',
+    `access_token=${secret}`,
+    `ACCESS%5Ftoken=${secret}`,
+    `id_token=${secret}`,
+    `%zz=${secret}`,
+    'labelSelector=a%3Db',
+  ];
+  await server.get(`${maps}?${query.join('&')}`, { headers });
+  const events = await folder.of(id);
+  expect(events.length).toBeGreaterThan(0);
+  for (const event of events) {
+    expect(JSON.stringify(event)).not.toContain(secret);
+    expect(event.requestURI).toBe(
+      `${maps}?limit=1&access_token=REDACTED&ACCESS%5Ftoken=REDACTED&id_token=REDACTED` +
+        '&%zz=REDACTED&labelSelector=a%3Db',
+    );
+  }
+});
+
 test('OPS-2: the metrics count events and levels', async () => {
   const text = await eventually(async () => (await server.get('/metrics')).text);
   const count = (name: string) =>

@@ -97,6 +97,35 @@ describe('privilege escalation', () => {
   });
 });
 
+test('TRUST-3: a review of rules lists some values, and says what it leaves out', async () => {
+  const bindings = `${rbacPath}/namespaces/${namespace}/rolebindings`;
+  for (const name of ['first', 'second', 'third']) {
+    const resources = names(`${name}-`, 40_000);
+    const rules = [{ verbs: ['get'], apiGroups: [''], resources }];
+    await mustCreate(server, roles, roleOf('Role', name, { rules }));
+    // A role counts once, however many bindings lead to it.
+    for (const again of ['a', 'b']) {
+      const bound = { role: name, roleKind: 'Role' as const, subjects: ['writer'] };
+      await mustCreate(server, bindings, bindingOf('RoleBinding', `${name}-${again}`, bound));
+    }
+  }
+  const group = 'authorization.svc.io';
+  const review = {
+    apiVersion: `${group}/v1`,
+    kind: 'SelfSubjectRulesReview',
+    spec: { namespace },
+  };
+  const path = `/apis/${group}/v1/selfsubjectrulesreviews`;
+  const { status } = await eventually(async () => {
+    const answer = await server.post(path, review, as('writer'));
+    return answer.body.status.incomplete ? answer.body : undefined;
+  });
+  expect(status.evaluationError).toBe('1 more rules are not listed');
+  const listed = status.resourceRules.flatMap((rule: { resources: string[] }) => rule.resources);
+  expect(listed.length).toBeGreaterThan(80_000);
+  expect(listed.length).toBeLessThan(100_000);
+});
+
 describe('patches', () => {
   const patched = async (name: string, operations: readonly object[], data: object = {}) => {
     const made = await server.post(maps, { ...configMap(name), data });

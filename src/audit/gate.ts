@@ -1,6 +1,7 @@
 import { auditNotesOf } from '../authn/audit-notes.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import { withoutSecrets } from '../base/url-secrets.ts';
 import { isLongRunning } from '../meta/long-running.ts';
 import { StatusError } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
@@ -46,7 +47,7 @@ export function createAuditGate(options: TrailHost & { readonly decide: DecideAu
       const required = (isRecorded: boolean): AuditTrail => {
         if (isRecorded) return trail;
         metrics.rejected.add(1);
-        throw notRecorded(exchange.url);
+        throw notRecorded(withoutSecrets(exchange.url));
       };
       const recorded = trail.received();
       return recorded instanceof Promise ? recorded.then(required) : required(recorded);
@@ -73,7 +74,7 @@ function startOf(
   return {
     decision,
     auditID: auditId,
-    requestURI: exchange.url,
+    requestURI: withoutSecrets(exchange.url),
     verb: info.verb,
     sourceIPs: sourceIps(exchange),
     userAgent:

@@ -1,5 +1,6 @@
 import type { Exchange } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import { withoutSecrets } from '../base/url-secrets.ts';
 import type { Dialect } from '../dialect.ts';
 import { dnsLabel, dnsSubdomain } from '../meta/names.ts';
 import { StatusError } from '../meta/status.ts';
@@ -134,7 +135,7 @@ function requireUser(exchange: Exchange, wishes: readonly Wish[]): void {
   throw new StatusError({
     code: 500,
     reason: 'InternalError',
-    message: `Internal Server Error: ${JSON.stringify(exchange.url)}: ${why}`,
+    message: `Internal Server Error: ${JSON.stringify(withoutSecrets(exchange.url))}: ${why}`,
   });
 }
 

@@ -21,7 +21,10 @@ export interface RulesForUser {
 export interface RbacAuthorizer extends Authorizer {
   /** Takes a change in by hand, for owners without a subscription. */
   apply(change: RbacChange): void;
-  /** Every rule that holds for the user in the namespace (empty: at the cluster scope). */
+  /**
+   * Every rule that holds for the user in the namespace (empty: at the cluster scope), those of a
+   * role once however many bindings lead to it.
+   */
   rulesFor(user: UserInfo, namespace: string): RulesForUser;
   /** The rules of a role as a binding in `namespace` refers to it, or why there are none. */
   rulesOfRole(
@@ -70,14 +73,15 @@ export function createRbacAuthorizer(options: {
       return { decision: 'no-opinion', reason };
     },
     rulesFor(user, namespace) {
-      const rules: PolicyRule[] = [];
+      const roles = new Set<RoleSlot>();
       const errors = new Set<string>();
       index.visit(user, namespace, (grant) => {
         const problem = grant.problem ?? unresolved(grant.role, dialect);
         if (problem !== undefined) errors.add(problem);
-        else rules.push(...(grant.role.rules ?? []));
+        else roles.add(grant.role);
         return 'continue';
       });
+      const rules = [...roles].flatMap((role) => role.rules ?? []);
       return { rules, errors: [...errors] };
     },
     rulesOfRole(roleRef, namespace) {

@@ -66,17 +66,25 @@ export function gatheredRules(
 ): readonly JsonValue[] | undefined {
   const { aggregationRule } = role;
   if (!isObject(aggregationRule)) return undefined;
-  const gathered: JsonValue[] = [];
+  const gathered = new Map<string, JsonValue>();
   for (const selector of listOf(aggregationRule.clusterRoleSelectors)) {
     for (const other of all) {
       if (other.metadata.name === role.metadata.name) continue;
       if (!selects(selector as LabelSelector, other.metadata.labels ?? {})) continue;
       for (const rule of listOf(other.rules)) {
-        if (!gathered.some((known) => jsonEqual(known, rule))) gathered.push(rule);
+        const key = canonical(rule);
+        if (!gathered.has(key)) gathered.set(key, rule);
       }
     }
   }
-  return gathered;
+  return [...gathered.values()];
+}
+
+/** The same text for equal rules, whatever the order of their members. */
+function canonical(rule: JsonValue): string {
+  if (!isObject(rule)) return JSON.stringify(rule);
+  const members = Object.entries(rule).filter(([, value]) => value !== undefined);
+  return JSON.stringify(members.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 function listOf(value: JsonValue | undefined): readonly JsonValue[] {

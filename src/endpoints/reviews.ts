@@ -1,4 +1,6 @@
 import type { Attributes } from '../authz/contract.ts';
+import type { RulesForUser } from '../authz/rbac-authorizer.ts';
+import type { PolicyRule } from '../authz/rules.ts';
 import {
   isObject,
   type JsonObject,
@@ -7,6 +9,7 @@ import {
   member,
   setMember,
 } from '../base/json.ts';
+import { boundedList } from '../meta/answer-bounds.ts';
 import { type FieldError, invalid } from '../meta/field-error.ts';
 import { badRequest, invalidObject } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
@@ -174,7 +177,8 @@ function userOf(spec: JsonObject): UserInfo {
 async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {
   const namespace = textAt(objectAt(object, 'spec'), 'namespace');
   if (namespace === '') throw badRequest('no namespace on request');
-  const { rules, errors } = await call.context.reviews.rulesFor(call.user, namespace);
+  const found = await call.context.reviews.rulesFor(call.user, namespace);
+  const { rules, errors } = boundedRules(found);
   const lists = (named: Record<string, readonly string[]>): JsonObject =>
     Object.fromEntries(
       Object.entries(named).flatMap(([name, values]) =>
@@ -201,6 +205,27 @@ async function rulesReview(call: ApiCall, object: ApiObject): Promise<JsonObject
       ...(errors.length === 0 ? {} : { evaluationError: errors.join(', ') }),
     },
   };
+}
+
+/** Most values that the rules of one review have together (TRUST-3). */
+export const reviewedValuesMax = 100_000;
+
+/** The first rules of a user, as many as one answer may hold; an error tells of those left out. */
+function boundedRules({ rules, errors }: RulesForUser): RulesForUser {
+  let values = 0;
+  let kept = 0;
+  while (kept < rules.length) {
+    const rule = rules[kept] as PolicyRule;
+    const lists = [rule.verbs, rule.apiGroups, rule.resources];
+    lists.push(rule.resourceNames, rule.nonResourceURLs);
+    values += lists.reduce((sum, list) => sum + list.length, 0);
+    if (values > reviewedValuesMax) break;
+    kept += 1;
+  }
+  const listed = boundedList(errors, (error) => error);
+  const more = listed.omitted === 0 ? [] : [`${listed.omitted} more errors`];
+  if (kept < rules.length) more.push(`${rules.length - kept} more rules are not listed`);
+  return { rules: rules.slice(0, kept), errors: [...listed.items, ...more] };
 }
 
 async function tokenReview(call: ApiCall, object: ApiObject): Promise<JsonObject> {

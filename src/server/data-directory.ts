@@ -1,14 +1,31 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeDirectories } from '../base/make-directories.ts';
 import { writeFileAtomically } from './certificates-files.ts';
 
+/** Permissions of others than the owner. */
+const othersBits = 0o077;
+/** The mark of a directory that everybody shares, as /tmp. */
+const stickyBit = 0o1000;
+
 /**
- * Makes the data directory, readable by its owner alone. Throws the host's error when it cannot.
+ * Makes the data directory, or takes the one that is there away from others: keys and Secrets are in
+ * it. Throws an error of one line for a directory that is shared or somebody else's, and the host's
+ * error when it cannot.
  */
-export function ensureDataDirectory(path: string): void {
+export function ensureDataDirectory(path: string): { readonly tightened: boolean } {
   makeDirectories(path, 0o700);
+  const { mode, uid } = statSync(path);
+  if ((mode & othersBits) === 0) return { tightened: false };
+  const isOwn = process.getuid === undefined || uid === process.getuid();
+  if (!isOwn || (mode & stickyBit) !== 0) {
+    throw new Error(
+      `others can read the data directory ${path}: give a directory of the server's own user with mode 0700`,
+    );
+  }
+  chmodSync(path, mode & 0o700);
+  return { tightened: true };
 }
 
 /** Where the embedded store is, within the data directory. */

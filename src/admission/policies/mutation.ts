@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { WorkExceeded } from '../../base/work.ts';
 import type { Program } from '../../engines/cel/evaluator.ts';
 import { toJson } from '../../engines/cel/to-json.ts';
 import { CelError, isMapValue, List, StructValue, type Value } from '../../engines/cel/values.ts';
@@ -151,6 +152,7 @@ function patched(
     if (isObject(result)) return result;
     throw new MutationError('JSON Patch: the result is no object');
   } catch (error) {
+    if (error instanceof WorkExceeded) throw new MutationError(`JSON Patch: ${error.message}`);
     if (!(error instanceof PatchError)) throw error;
     if (error.message.endsWith(': test failed')) return undefined;
     throw new MutationError(`JSON Patch: ${error.message}`);

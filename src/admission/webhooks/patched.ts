@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
-import { inSlices } from '../../base/work.ts';
+import { inSlices, WorkExceeded } from '../../base/work.ts';
 import { decodeJson } from '../../codec/json.ts';
 import { jsonPatchWork, parseJsonPatch } from '../../engines/patch/json-patch.ts';
 import { PatchError } from '../../engines/patch/patch-error.ts';
@@ -40,7 +40,8 @@ export async function patchedBy(
     if (!isObject(patched)) throw new DecodeError('the patched object is no object');
     return { object: reshaped(patched, { served, kind: asked.kind }), operations: value };
   } catch (error) {
-    if (error instanceof PatchError || error instanceof DecodeError) {
+    const isRefused = error instanceof PatchError || error instanceof WorkExceeded;
+    if (isRefused || error instanceof DecodeError) {
       throw internalError(error.message, error);
     }
     throw error;
