@@ -115,6 +115,7 @@ describe.each(dialectNames)('CLIENT-1: svcctl, dialect %s', (dialectName) => {
     expect(refused.err).toBe(
       'autoscaling.HorizontalPodAutoscaler is not suitable for converting to "apps/v1" in scheme "builtin"\n',
     );
+    expect(refused.code).toBe(1);
     expect(refused.out).toBe('apiVersion: v1\nitems: []\nkind: List\nmetadata: {}\n');
   });
 });

@@ -20,6 +20,7 @@ interface Conversion {
 /**
  * `convert` (VER-8): objects of files in another version, or in the newest, without a server. One
  * object alone is written as it is; several, and what a folder or standard input holds, as a list.
+ * Exits with 1 when no kind has the version.
  */
 export const convertCommand: Command = {
   name: 'convert',
@@ -41,12 +42,13 @@ export const convertCommand: Command = {
       throw new CliError(`unexpected GroupVersion string: ${outputVersion}`);
     }
     const manifests = await loadManifests(session);
-    const objects = manifests.flatMap((one) => converted(one, { session, outputVersion }));
+    const results = manifests.map((one) => converted(one, { session, outputVersion }));
+    const objects = results.filter((one) => one !== undefined);
     const [only] = objects;
     const isSingle = objects.length === 1 && impliesOne(session, manifests);
     const list: JsonObject = { kind: 'List', apiVersion: 'v1', metadata: {}, items: objects };
     session.io.out(print(isSingle && only !== undefined ? only : list));
-    return 0;
+    return objects.length === 0 && results.length > 0 ? 1 : 0;
   },
 };
 
@@ -57,8 +59,8 @@ function impliesOne(session: Session, manifests: readonly Manifest[]): boolean {
   return names.length === 1 && names[0] !== '-' && sources.size === 1;
 }
 
-/** The object in the version; none, with a word to the user, when its kind has no such version. */
-function converted({ object, source }: Manifest, at: Conversion): JsonObject[] {
+/** The object in the version. Undefined, with an error printed, when its kind has no such version. */
+function converted({ object, source }: Manifest, at: Conversion): JsonObject | undefined {
   const type = { apiVersion: String(object.apiVersion), kind: String(object.kind) };
   for (const name of dialectNames) {
     const dialect = dialectOf(name);
@@ -69,18 +71,18 @@ function converted({ object, source }: Manifest, at: Conversion): JsonObject[] {
       const typed = { ...type, ...decodeTyped(from.version.schema)(object) };
       const version = outputVersion === undefined ? {} : { outputVersion };
       const { kind, ...rest } = inVersion(typed, { dialect, from, ...version });
-      return [{ kind, ...rest }];
+      return { kind, ...rest };
     } catch (error) {
       if (error instanceof UnsuitableVersionError) {
         at.session.io.err(`${error.message}\n`);
-        return [];
+        return undefined;
       }
       if (!(error instanceof DecodeError)) throw error;
       throw new CliError(`unable to decode ${JSON.stringify(source)}: ${error.message}`);
     }
   }
   // Kinds that nothing is known of have one version: the one they are written in.
-  if (at.outputVersion !== undefined) return [object];
+  if (at.outputVersion !== undefined) return object;
   const { kind, apiVersion } = type;
   throw new CliError(
     `unable to decode ${JSON.stringify(source)}: no kind ${JSON.stringify(kind)} is registered ` +
