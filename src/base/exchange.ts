@@ -60,6 +60,11 @@ export interface Exchange {
 
   /** Headers that the answer is to have unless it has its own, whatever it will be. Before it begins. */
   addHeaders?(headers: ResponseHeaders): void;
+  /**
+   * Charges memory that the answer holds until its end to the client's account. False: the client
+   * may not have that much now, and is to be answered 429. Absent where nothing is charged.
+   */
+  hold?(memory: HeldMemory): boolean;
   /** Answers whole. `body` pieces are written in order without being copied together. */
   send(response: WholeResponse): void;
   /** Begins a streamed answer. */
@@ -70,6 +75,13 @@ export interface Exchange {
    * answer has begun, or nobody waits for one.
    */
   supersede(): ((response: WholeResponse) => void) | undefined;
+}
+
+/** What an answer holds in memory for as long as it lasts. */
+export interface HeldMemory {
+  readonly bytes: number;
+  /** What others may hold too, which is charged once for all of them. */
+  readonly shared?: readonly { readonly key: object; readonly bytes: number }[];
 }
 
 /** Who waits for an answer, for those who only want to know whether anybody does. */
@@ -206,6 +218,8 @@ export interface Connection {
   peerCertificates(): readonly Buffer[];
   /** For memos of other rooms (an authenticated identity, say), by a key of theirs. */
   readonly memo: Map<symbol, unknown>;
+  /** Whose memory the connection's requests are charged to. */
+  readonly memory?: { belongTo(owner: string): void };
 }
 
 export class BodyTooLarge extends Error {}

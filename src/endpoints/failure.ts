@@ -1,5 +1,6 @@
 import type { AuditTrail } from '../audit/trail.ts';
 import { BodyAborted, BodyTooLarge, type Exchange, type WholeResponse } from '../base/exchange.ts';
+import { MemoryShort } from '../base/memory-budget.ts';
 import { WorkExceeded } from '../base/work.ts';
 import { Overloaded } from '../flowcontrol/contract.ts';
 import { internalError, StatusError, tooLarge } from '../meta/status.ts';
@@ -94,6 +95,7 @@ function statusErrorOf(failed: Failed): StatusError {
   if (error instanceof BodyTooLarge) return tooLarge(context.limits.bodyBytesMax);
   if (error instanceof BodyAborted) return tooSlow();
   if (error instanceof WorkExceeded) return tooMuchWork(error);
+  if (error instanceof MemoryShort) return new Overloaded(1);
   const translated = translateStoreError(error);
   if (translated instanceof StatusError) {
     if (translated.code >= 500 && translated.cause !== undefined)

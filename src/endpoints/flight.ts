@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AuditGate } from '../audit/gate.ts';
 import type { AuditTrail } from '../audit/trail.ts';
-import { NotRecognised } from '../authn/authentication.ts';
+import { anonymousUser, NotRecognised } from '../authn/authentication.ts';
 import { NotPermitted } from '../authz/authorization.ts';
 import type { Timer } from '../base/clock.ts';
 import { type Bounded, deadlineEarlyMs } from '../base/deadlines.ts';
@@ -95,6 +95,9 @@ export class Flight implements Bounded, RequestDeadline, Passage {
     this.user = requester;
     this.requester = requester;
     this.recognised = 'success';
+    if (requester.name !== anonymousUser.name) {
+      this.exchange.connection.memory?.belongTo(`user ${requester.name}`);
+    }
     this.recognisedMs = this.context.clock.monotonic();
   }
 

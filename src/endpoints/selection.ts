@@ -1,3 +1,4 @@
+import type { HeldMemory } from '../base/exchange.ts';
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
 import {
   type FieldRequirement,
@@ -18,6 +19,8 @@ export interface Selection {
   readonly name: string | undefined;
   /** Whether the name is all that is demanded. */
   readonly isNameOnly: boolean;
+  /** What the selectors take, which equal selectors share (TRUST-4). */
+  readonly memory: NonNullable<HeldMemory['shared']>;
 }
 
 /** The selectors of a request, read. */
@@ -42,12 +45,29 @@ export function selectionOf(call: ApiCall, { labels, fields }: Selectors): Selec
   const hasLabels = labels.requirements.length > 0;
   const { test, name } = plan;
   const isNameOnly = plan.isNameOnly && !hasLabels;
-  if (!hasLabels) return { filter: test, name, isNameOnly };
+  const memory = memoryOf({ labels, fields });
+  if (!hasLabels) return { filter: test, name, isNameOnly, memory };
   const { matches } = labels;
   const filter = (index: EntryIndex) =>
     matches(index.labels) && (test === undefined || test(index));
-  return { filter, name, isNameOnly };
+  return { filter, name, isNameOnly, memory };
 }
+
+/** By measurement, bytes: of a requirement with its plan, and of a value with its place in a set. */
+const requirementBytes = 400;
+const valueBytes = 120;
+
+function memoryOf({ labels, fields }: Selectors): Selection['memory'] {
+  const { requirements } = labels;
+  if (requirements.length === 0 && fields.length === 0) return noMemory;
+  const values = requirements.reduce((sum, { values: some }) => sum + some.length, 0);
+  return [
+    { key: labels, bytes: requirementBytes * requirements.length + valueBytes * values },
+    { key: fields, bytes: requirementBytes * fields.length },
+  ].filter(({ bytes }) => bytes > 0);
+}
+
+const noMemory: Selection['memory'] = [];
 
 const nameLabel = 'metadata.name';
 const namespaceLabel = 'metadata.namespace';

@@ -1,5 +1,6 @@
 import type { ResponseStream } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import { MemoryShort } from '../base/memory-budget.ts';
 import { itemEnd } from '../codec/cbor/cursor.ts';
 import { StatusError } from '../meta/status.ts';
 import { watchedKind, whenLoaded } from '../registry/conversion/views.ts';
@@ -11,6 +12,9 @@ import { answerHeaders, shownCall } from './respond.ts';
 import { watchEncoding } from './watch-encoding.ts';
 import { acceptWebSocket, refusesHandshake, wantsWebSocket } from './websocket.ts';
 
+/** What a watch takes besides its request and its selectors. */
+const watchBytes = 4 * 1024;
+
 /**
  * Streams changes until the time is up, the client goes, or the server stops (WATCH-1 to WATCH-8), over
  * a WebSocket where the client asks for one.
@@ -18,7 +22,8 @@ import { acceptWebSocket, refusesHandshake, wantsWebSocket } from './websocket.t
  */
 export async function watchEndpoint(call: ApiCall, options: ListOptions): Promise<void> {
   const { context, exchange, target } = call;
-  const { filter, name, isNameOnly } = checkedSelection(call, options);
+  const { filter, name, isNameOnly, memory } = checkedSelection(call, options);
+  if (exchange.hold?.({ bytes: watchBytes, shared: memory }) === false) throw new MemoryShort();
   const { metrics, clock } = context;
   const beganMs = options.sendInitialEvents === true ? clock.monotonic() : 0;
   const encoding = watchEncoding(call, () =>

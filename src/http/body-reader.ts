@@ -6,6 +6,7 @@ import { ByteCollector } from './byte-collector.ts';
 export class BodyReader implements BodyReceiver {
   readonly #source: BodySource;
   readonly #limitBytes: number;
+  readonly #meter: { bodyGrew(bytes: number): void };
   readonly #bytes = new ByteCollector();
   #settled = false;
   #resolve: (body: Buffer) => void = () => {};
@@ -13,10 +14,17 @@ export class BodyReader implements BodyReceiver {
   /** Monotonic milliseconds after which the sender counts as too slow. */
   readonly deadline: number;
 
-  constructor(options: { source: BodySource; limitBytes: number; deadline: number }) {
+  /** @param options.meter is told the bytes that are kept, as they come */
+  constructor(options: {
+    source: BodySource;
+    limitBytes: number;
+    deadline: number;
+    meter: { bodyGrew(bytes: number): void };
+  }) {
     this.#source = options.source;
     this.#limitBytes = options.limitBytes;
     this.deadline = options.deadline;
+    this.#meter = options.meter;
   }
 
   get settled(): boolean {
@@ -43,7 +51,10 @@ export class BodyReader implements BodyReceiver {
     if (this.#settled) return;
     if (this.#bytes.length + bytes.length > this.#limitBytes) {
       this.#fail(new BodyTooLarge(`body over ${this.#limitBytes} bytes`));
-    } else this.#bytes.add(bytes);
+    } else {
+      this.#bytes.add(bytes);
+      this.#meter.bodyGrew(bytes.length);
+    }
   }
 
   end(): void {

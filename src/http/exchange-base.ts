@@ -4,6 +4,7 @@ import {
   type BodyStream,
   BodyTooLarge,
   type Exchange,
+  type HeldMemory,
   type ResponseBody,
   type ResponseHeaders,
   type ResponseStream,
@@ -11,10 +12,12 @@ import {
   type WholeResponse,
   wholeBytes,
 } from '../base/exchange.ts';
+import { MemoryShort } from '../base/memory-budget.ts';
 import { BodyReader } from './body-reader.ts';
 import type { BodySink, BodySource, ResponseHead } from './body-seams.ts';
 import type { PeerConnection } from './connection.ts';
 import type { HttpLimits } from './limits.ts';
+import { decodedPart } from './memory-costs.ts';
 import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
 
 /** What an exchange needs of the server it belongs to. */
@@ -55,6 +58,13 @@ export abstract class ExchangeBase implements Exchange {
   #writer: PacedWriter | undefined;
   #isClosed = false;
   #delivered: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
+  /** What is charged for it, given back when it is over. */
+  #requestBytes = 0;
+  #bodyBytes = 0;
+  #answerBytes = 0;
+  #watchBytes = 0;
+  #releases: (() => void)[] | undefined;
+  #isOver = false;
 
   constructor(options: { connection: PeerConnection; core: ExchangeHost }) {
     this.connection = options.connection;
@@ -124,9 +134,14 @@ export abstract class ExchangeBase implements Exchange {
       this.bodyRefused = true;
       throw new BodyTooLarge(`body of ${announced} bytes over ${limitBytes}`);
     }
+    const { memory } = this.connection;
+    if (!memory.admits(announced * (1 + decodedPart))) {
+      this.bodyRefused = true;
+      throw new MemoryShort();
+    }
     const { clock, limits } = this.core;
     const deadline = clock.monotonic() + limits.bodyTimeoutMs;
-    const reader = new BodyReader({ source: this.source, limitBytes, deadline });
+    const reader = new BodyReader({ source: this.source, limitBytes, deadline, meter: this });
     this.#reader = reader;
     const whole = reader.read();
     if (this.aborted) reader.abort('nobody waits for the answer');
@@ -134,11 +149,68 @@ export abstract class ExchangeBase implements Exchange {
     try {
       const bytes = await whole;
       this.#receivedBytes = bytes.length;
+      // The body's own bytes are charged already.
+      const more = bytes.length * decodedPart;
+      if (!memory.admits(more)) throw new MemoryShort();
+      this.bodyGrew(more);
       return bytes;
     } catch (error) {
       this.bodyRefused = true;
+      this.bodyGrew(-this.#bodyBytes);
       throw error;
     }
+  }
+
+  /** The request has begun. */
+  began(bytes: number): void {
+    this.#requestBytes = bytes;
+    this.connection.memory.charge('requests', bytes);
+  }
+
+  /** What is held of its body, or was made of it, has grown. */
+  bodyGrew(bytes: number): void {
+    if (this.#isOver || bytes === 0) return;
+    this.#bodyBytes += bytes;
+    this.connection.memory.charge('bodies', bytes);
+  }
+
+  hold({ bytes, shared }: HeldMemory): boolean {
+    const { memory } = this.connection;
+    if (this.#isOver) return true;
+    if (!memory.admits(bytes)) return false;
+    this.#watchBytes += bytes;
+    memory.charge('watches', bytes);
+    for (const one of shared ?? []) {
+      this.#releases ??= [];
+      this.#releases.push(memory.chargeShared(one.key, one.bytes));
+    }
+    return true;
+  }
+
+  /** Bytes that would be released if it were over. */
+  get heldBytes(): number {
+    const charged = this.#requestBytes + this.#bodyBytes + this.#answerBytes + this.#watchBytes;
+    return charged + this.sink.bufferedBytes;
+  }
+
+  #releaseMemory(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { memory } = this.connection;
+    memory.charge('requests', -this.#requestBytes);
+    if (this.#bodyBytes > 0) memory.charge('bodies', -this.#bodyBytes);
+    if (this.#answerBytes > 0) memory.charge('answers', -this.#answerBytes);
+    if (this.#watchBytes > 0) memory.charge('watches', -this.#watchBytes);
+    for (const release of this.#releases ?? []) release();
+    this.#releases = undefined;
+  }
+
+  /** Ends it to release what it holds: with `refusal` while nothing of an answer has gone out. */
+  shed(refusal: WholeResponse): void {
+    const respond = this.supersede();
+    if (respond === undefined) this.destroy();
+    else respond(refusal);
+    this.#releaseMemory();
   }
 
   bodyStream(): BodyStream | undefined {
@@ -198,6 +270,10 @@ export abstract class ExchangeBase implements Exchange {
     this.writeHead({ status, headers, contentLength, empty });
     this.#answeredBytes = empty ? 0 : bodyBytes;
     if (empty && !this.bodyRefused) return;
+    if (isBuffer(body) && body.length > pacedAboveBytes) {
+      this.#answerBytes = body.length;
+      this.connection.memory.charge('answers', body.length);
+    }
     if (this.bodyRefused) this.endRefused(empty ? noBytes : joined(body));
     else if (isBuffer(body) && body.length <= pacedAboveBytes) this.sink.end(body);
     else this.#sendPaced(isBuffer(body) ? [body] : body);
@@ -230,6 +306,7 @@ export abstract class ExchangeBase implements Exchange {
 
   /** The exchange is over, well or not. */
   closed(): void {
+    this.#releaseMemory();
     this.#reader?.abort('the client has gone');
     this.#isClosed = true;
     this.#writer?.stop();

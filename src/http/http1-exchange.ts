@@ -34,7 +34,7 @@ export class Http1Exchange extends ExchangeBase {
     this.#request = options.request;
     this.#response = options.response;
     this.source = new NodeBodySource(options.body ?? options.request);
-    this.sink = new NodeBodySink(options.response);
+    this.sink = new NodeBodySink(options.response, options.connection.memory);
     this.#waitsForContinue = options.waitsForContinue;
     this.#release = options.release;
     this.method = options.request.method ?? 'GET';

@@ -1,6 +1,8 @@
 import type { Readable, Writable } from 'node:stream';
 import { type BodyPiece, type BodyReceiver, pieceBytes } from '../base/exchange.ts';
+import type { MemoryAccount } from '../base/memory-budget.ts';
 import type { BodySink, BodySource } from './body-seams.ts';
+import { queueBytesMin } from './memory-costs.ts';
 
 /** The body of a request that node reads for us (HTTP/1.1). */
 export class NodeBodySource implements BodySource {
@@ -53,10 +55,14 @@ export class NodeBodySource implements BodySource {
 export class NodeBodySink implements BodySink {
   readonly copies = false;
   readonly #writable: Writable;
+  readonly #memory: Pick<MemoryAccount, 'charge'>;
+  /** Undefined until the reader has been behind. */
+  #charged: number | undefined;
   #drained: (() => void) | undefined;
 
-  constructor(writable: Writable) {
+  constructor(writable: Writable, memory: Pick<MemoryAccount, 'charge'>) {
     this.#writable = writable;
+    this.#memory = memory;
   }
 
   get closed(): boolean {
@@ -68,7 +74,7 @@ export class NodeBodySink implements BodySink {
   }
 
   write(chunk: Buffer): boolean {
-    return this.closed || this.#writable.write(chunk);
+    return this.closed || this.#writable.write(chunk) || this.#behind();
   }
 
   writeAll(chunks: readonly BodyPiece[]): boolean {
@@ -78,17 +84,35 @@ export class NodeBodySink implements BodySink {
     let more = true;
     for (const chunk of chunks) more = writable.write(pieceBytes(chunk));
     writable.uncork();
-    return more;
+    return more || this.#behind();
   }
 
   end(last?: Buffer): void {
     if (this.closed) return;
     if (last === undefined) this.#writable.end();
     else this.#writable.end(last);
+    if (this.#writable.writableLength > queueBytesMin) this.#behind();
   }
 
   onDrain(callback: () => void): void {
     if (this.#drained === undefined) this.#writable.on('drain', () => this.#drained?.());
     this.#drained = callback;
   }
+
+  /** Charges what waits for the reader, until it has been written or given up. */
+  #behind(): false {
+    if (this.#charged === undefined) {
+      this.#charged = 0;
+      this.#writable.on('drain', this.#settle);
+      this.#writable.on('close', this.#settle);
+    }
+    this.#settle();
+    return false;
+  }
+
+  readonly #settle = (): void => {
+    const waiting = this.#writable.destroyed ? 0 : this.#writable.writableLength;
+    this.#memory.charge('answers', waiting - (this.#charged ?? 0));
+    this.#charged = waiting;
+  };
 }

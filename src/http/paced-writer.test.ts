@@ -10,7 +10,7 @@ test('a piece that cannot be made is told, whether at once or after a pause', as
     const target = new Writable({ write: (_chunk, _encoding, done) => setImmediate(done) });
     const told = new Promise<void>((resolve) => {
       const writer = new PacedWriter({
-        target: new NodeBodySink(target),
+        target: new NodeBodySink(target, { charge: () => {} }),
         pieces: pieces(before),
         clock: new FakeClock(),
         onProgress: () => {},
@@ -45,7 +45,7 @@ test('pieces of all sizes come out whole and in order', async () => {
     },
   });
   const ended = new Promise<void>((resolve) => void target.on('finish', resolve));
-  const sink = new NodeBodySink(target);
+  const sink = new NodeBodySink(target, { charge: () => {} });
   const onFailure = (error: unknown) => void target.destroy(error as Error);
   const clock = new FakeClock();
   new PacedWriter({ target: sink, pieces: sent, clock, onProgress: () => {}, onFailure }).run();
@@ -72,7 +72,7 @@ function costlyWriter(costMs: number) {
   }
   const write = (_chunk: Buffer, _encoding: string, done: () => void) => done();
   const target = new Writable({ write, highWaterMark: 1_000_000 });
-  const sink = new NodeBodySink(target);
+  const sink = new NodeBodySink(target, { charge: () => {} });
   const onFailure = () => {};
   const writer = new PacedWriter({
     target: sink,

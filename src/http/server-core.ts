@@ -1,17 +1,21 @@
 import type { Clock } from '../base/clock.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
-import type { PeerConnection } from './connection.ts';
+import { MemoryBudget } from '../base/memory-budget.ts';
+import type { ConnectionHost, PeerConnection } from './connection.ts';
 import type { ExchangeBase, ExchangeHost } from './exchange-base.ts';
 import type { HttpLimits } from './limits.ts';
+import { exchangeBytes } from './memory-costs.ts';
 
 /**
  * What the protocol adapters share: the exchanges in flight, the open connections, and the sweep
  * that enforces the time limits on both.
  */
-export class ServerCore implements ExchangeHost {
+export class ServerCore implements ExchangeHost, ConnectionHost {
   readonly clock: Clock;
   readonly limits: HttpLimits;
+  readonly memory: MemoryBudget;
+  readonly #isAlwaysServed: (url: string) => boolean;
   readonly #logger: Logger;
   #onExchange: (exchange: Exchange) => void;
   /** Each at its own `place`. An array: a set would be rehashed every few exchanges. */
@@ -27,11 +31,17 @@ export class ServerCore implements ExchangeHost {
     limits: HttpLimits;
     logger: Logger;
     onExchange: (exchange: Exchange) => void;
+    /** What clients may make the server hold; anything when absent. */
+    memory?: MemoryBudget | undefined;
+    /** Paths that are served however little memory is left. */
+    isAlwaysServed?: ((url: string) => boolean) | undefined;
   }) {
     this.clock = options.clock;
     this.limits = options.limits;
     this.#logger = options.logger;
     this.#onExchange = options.onExchange;
+    this.memory = options.memory ?? new MemoryBudget({ limitBytes: Number.POSITIVE_INFINITY });
+    this.#isAlwaysServed = options.isAlwaysServed ?? (() => false);
   }
 
   get draining(): boolean {
@@ -48,6 +58,7 @@ export class ServerCore implements ExchangeHost {
 
   disconnected(connection: PeerConnection): void {
     this.#connections.delete(connection);
+    connection.memory.close();
   }
 
   /**
@@ -59,8 +70,15 @@ export class ServerCore implements ExchangeHost {
     exchange.place = this.#inFlight.push(exchange) - 1;
     exchange.connection.active += 1;
     const { url, connection } = exchange;
+    const bytes = exchangeBytes(url);
+    const isAdmitted = connection.memory.admits(bytes);
+    exchange.began(bytes);
     if (url.length > this.limits.urlBytesMax) {
       exchange.send({ status: 414, headers: plainText, body: Buffer.from('URI Too Long\n') });
+      return;
+    }
+    if (!isAdmitted && !this.#isAlwaysServed(url)) {
+      exchange.send(shortOfMemory);
       return;
     }
     this.#arrived.push(exchange);
@@ -114,6 +132,22 @@ export class ServerCore implements ExchangeHost {
         connection.retire();
       }
     }
+  }
+
+  /**
+   * Ends requests of a connection until about `bytes` are released, the heaviest first: one without
+   * an answer is answered 429, any other is cut off. The connection goes too where that is not enough.
+   */
+  shed(connection: PeerConnection, bytes: number): void {
+    const { memory } = connection;
+    const enough = memory.bytes - bytes;
+    const own = this.#inFlight.filter((exchange) => exchange.connection === connection);
+    own.sort((one, other) => other.heldBytes - one.heldBytes);
+    for (const exchange of own) {
+      if (memory.bytes <= enough) return;
+      exchange.shed(shortOfMemory);
+    }
+    if (memory.bytes > enough) connection.cutOff();
   }
 
   /** Nothing but streams is in flight. */
@@ -172,4 +206,9 @@ export class ServerCore implements ExchangeHost {
 }
 
 const plainText = { 'content-type': 'text/plain; charset=utf-8' };
+const shortOfMemory: WholeResponse = {
+  status: 429,
+  headers: { ...plainText, 'retry-after': '1', 'x-content-type-options': 'nosniff' },
+  body: Buffer.from('Too many requests, please try again later.\n'),
+};
 const internalError = Buffer.from('Internal Server Error\n');

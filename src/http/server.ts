@@ -6,6 +6,7 @@ import { createSecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
+import type { MemoryBudget } from '../base/memory-budget.ts';
 import { PeerConnection } from './connection.ts';
 import { Http2Connection } from './h2/connection.ts';
 import type { Http2Stream } from './h2/stream.ts';
@@ -79,6 +80,10 @@ export interface HttpServerOptions {
   /** A client and the server could not agree on how to speak. */
   readonly onHandshakeFailed?: () => void;
   readonly limits?: Partial<HttpLimits>;
+  /** What clients may make the server hold (TRUST-4); anything when absent. */
+  readonly memory?: MemoryBudget;
+  /** Paths that are served however little memory is left. */
+  readonly isAlwaysServed?: (url: string) => boolean;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -88,9 +93,16 @@ export interface HttpServerOptions {
  * not verified: that belongs to `authn/`. Rejects with the host's error when the port is taken.
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { listen, clock, logger, onExchange } = options;
+  const { listen, clock, logger, onExchange, memory, isAlwaysServed } = options;
   const limits = { ...defaultHttpLimits, ...options.limits };
-  const core = new ServerCore({ clock, limits, logger, onExchange });
+  const core = new ServerCore({
+    clock,
+    limits,
+    logger,
+    onExchange,
+    memory,
+    isAlwaysServed,
+  });
   const server =
     listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, listen, limits);
   const http1 = acceptHttp1(server, core);
@@ -283,7 +295,7 @@ function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void }
   const connectionOf = (socket: Socket): PeerConnection => {
     let connection = connections.get(socket);
     if (connection === undefined) {
-      const made = new PeerConnection({ socket });
+      const made = new PeerConnection({ socket, core });
       connection = made;
       connections.set(socket, made);
       core.connected(made);

@@ -34,7 +34,7 @@ interface KeyPlan {
   isForbidden: boolean;
   /** Values it may have; undefined: any. */
   allowed: ReadonlySet<string> | undefined;
-  readonly excluded: Set<string>;
+  excluded: Set<string> | undefined;
   above: bigint | undefined;
   below: bigint | undefined;
 }
@@ -66,7 +66,7 @@ function emptyPlan(): KeyPlan {
     isRequired: false,
     isForbidden: false,
     allowed: undefined,
-    excluded: new Set(),
+    excluded: undefined,
     above: undefined,
     below: undefined,
   };
@@ -77,6 +77,7 @@ function addTo(plan: KeyPlan, { operator, values }: LabelRequirement): void {
   switch (operator) {
     case '!=':
     case 'notin':
+      plan.excluded ??= new Set();
       for (const one of values) plan.excluded.add(one);
       return;
     case '!':
@@ -109,7 +110,9 @@ function addBound(plan: KeyPlan, operator: 'gt' | 'lt', bound: bigint | undefine
 
 function fits(plan: KeyPlan, value: string): boolean {
   const { isForbidden, allowed, excluded, above, below } = plan;
-  if (isForbidden || allowed?.has(value) === false || excluded.has(value)) return false;
+  if (isForbidden || allowed?.has(value) === false || excluded?.has(value) === true) {
+    return false;
+  }
   if (above === undefined && below === undefined) return true;
   const actual = parseInt64(value);
   if (actual === undefined) return false;

@@ -234,6 +234,10 @@ export interface ServerConfig {
     readonly readsInFlightMax: number;
     readonly writesInFlightMax: number;
     readonly streamsPerConnectionMax?: number;
+    /** What clients may make the server hold, bytes (TRUST-4); by the heap's limit when absent. */
+    readonly memoryBytes?: number;
+    /** Open connections (TRUST-4); by the limit on open files when absent. */
+    readonly connectionsMax?: number;
     /** Deletions of one request that run at a time. */
     readonly collectionWorkersMax?: number;
   };

@@ -115,6 +115,20 @@ export const serverFlags = {
     stage: 'own',
     help: 'Limit on the size of a request body; a larger one is answered 413.',
   },
+  'memory-budget-mb': {
+    group: 'Generic',
+    type: 'int',
+    default: '0',
+    stage: 'own',
+    help: 'Limit in MiB on what clients make the server hold: connections, requests in flight, watches, selectors and answers that are not read. Near it, clients that hold more than their share are answered 429; above it, the heaviest are cut off. 0 derives it from the limits of the heap and of the host.',
+  },
+  'max-connections': {
+    group: 'Generic',
+    type: 'int',
+    default: '0',
+    stage: 'own',
+    help: 'Limit on open connections. At it, a new one takes the place of an idle one. 0 derives it from the limit on open files, of which some are kept for the store.',
+  },
   'livez-grace-period': {
     group: 'Generic',
     type: 'duration',

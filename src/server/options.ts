@@ -198,6 +198,8 @@ function storeOf(
 
 function limitsOf(values: Values): ServerConfig['limits'] {
   const streams = values['http2-max-streams-per-connection'];
+  const memoryMb = values['memory-budget-mb'];
+  const connectionsMax = values['max-connections'];
   const orUnlimited = (limit: number): number => (limit === 0 ? Number.POSITIVE_INFINITY : limit);
   return {
     bodyBytesMax: values['max-request-body-bytes'],
@@ -206,6 +208,8 @@ function limitsOf(values: Values): ServerConfig['limits'] {
     readsInFlightMax: orUnlimited(values['max-requests-inflight']),
     writesInFlightMax: orUnlimited(values['max-mutating-requests-inflight']),
     ...(streams === 0 ? {} : { streamsPerConnectionMax: streams }),
+    ...(memoryMb === 0 ? {} : { memoryBytes: memoryMb * 1024 * 1024 }),
+    ...(connectionsMax === 0 ? {} : { connectionsMax }),
   };
 }
 
@@ -256,6 +260,8 @@ function checkNumbers(values: Values): void {
     'max-mutating-requests-inflight',
     'min-request-timeout',
     'http2-max-streams-per-connection',
+    'memory-budget-mb',
+    'max-connections',
     'livez-grace-period',
     'shutdown-delay-duration',
     'etcd-compaction-interval',

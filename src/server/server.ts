@@ -5,6 +5,7 @@ import type { AuditGate } from '../audit/gate.ts';
 import { createAuditMetrics } from '../audit/metrics.ts';
 import { bundleProblems } from '../authn/certificate.ts';
 import type { Exchange } from '../base/exchange.ts';
+import type { MemoryBudget } from '../base/memory-budget.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import { type Dialect, dialectOf } from '../dialect.ts';
 import { type HttpServer, type ServingTls, startHttpServer } from '../http/server.ts';
@@ -24,6 +25,7 @@ import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
 import { createHealthMetrics } from './health-metrics.ts';
 import { controllersAfter } from './led-controllers.ts';
+import { createServerMemory } from './memory.ts';
 import { readAllowedLabels } from './metric-flags.ts';
 import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
@@ -34,7 +36,7 @@ import { serviceNumbersLook } from './service-number-metrics.ts';
 import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
 import { readNamedCertificates } from './serving-certificates.ts';
 import { runStartHooks } from './start-hooks.ts';
-import { refusalWhileStopping, withFilters } from './traffic.ts';
+import { isAlwaysServed, refusalWhileStopping, withFilters } from './traffic.ts';
 
 /** A server that listens. */
 export interface RunningServer {
@@ -88,10 +90,11 @@ async function start(
 ): Promise<RunningServer> {
   const dialect = dialectOf(config.dialect);
   const tls = servingTls(config);
-  const { storage, health, metrics, api } = await openApi(config, dialect);
+  const { storage, health, metrics, api, memory } = await openApi(config, dialect);
   const { registry } = metrics;
   let audit: AuditGate | undefined;
   const giveUp = async (error: unknown): Promise<never> => {
+    memory.close();
     await audit?.close();
     await api.close();
     await storage.close();
@@ -107,7 +110,8 @@ async function start(
   const hooks = runStartHooks({ api, dialect, clock, health, checks, storageWaitMs });
   await hooks.headStart;
   const answer = (exchange: Exchange) => void serve(exchange, gates, api.endpoints);
-  const server = await listen(config, tls, { answer, registry }).catch((error: unknown) => {
+  const on = { answer, registry, memory: memory.budget };
+  const server = await listen(config, tls, on).catch((error: unknown) => {
     gates.close();
     return giveUp(error);
   });
@@ -131,6 +135,7 @@ async function start(
     }
     await Promise.all([controllers.close(), flowObjects.close()]);
     await server.drain({ timeoutMs, endStreams: api.endStreams });
+    memory.close();
     compactor.stop();
     gates.close();
     await audit?.close();
@@ -178,7 +183,10 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   metrics.countObjects(api);
   metrics.measureSize(store);
   metrics.lookAt(serviceNumbersLook(metrics.registry, services));
-  return { storage, health, metrics, api };
+  const { registry, lookAt } = metrics;
+  const limitBytes = config.limits.memoryBytes ?? 0;
+  const memory = createServerMemory({ limitBytes, clock, logger, registry, lookAt });
+  return { storage, health, metrics, api, memory };
 }
 
 /** Loaded only when it is asked for. */
@@ -252,7 +260,11 @@ function servingPair(config: ServerConfig): Tls {
 async function listen(
   config: ServerConfig,
   tls: Tls,
-  on: { readonly answer: (exchange: Exchange) => void; readonly registry: MetricRegistry },
+  on: {
+    readonly answer: (exchange: Exchange) => void;
+    readonly registry: MetricRegistry;
+    readonly memory: MemoryBudget;
+  },
 ): Promise<HttpServer> {
   const { limits, clock, logger } = config;
   const { streamsPerConnectionMax } = limits;
@@ -269,6 +281,8 @@ async function listen(
     onHandshakeFailed: handshakeCounter(on.registry),
     logger,
     clock,
+    memory: on.memory,
+    isAlwaysServed,
     ...(goAwayChance === undefined ? {} : { goAwayChance }),
     ...(streamsPerConnectionMax === undefined ? {} : { limits: { streamsPerConnectionMax } }),
   });

@@ -26,13 +26,18 @@ export async function withFilters(config: ServerConfig, answer: OnExchange): Pro
   };
 }
 
-/** Paths that are answered to the end of a stop. */
+/** Paths that are answered to the end of a stop, and when memory is short. */
 const servedToTheEnd = ['/readyz', '/livez', '/healthz', '/metrics'];
 const body = Buffer.from('The apiserver is shutting down, please try again later.\n');
 
+/** Whether a path is answered whatever state the server is in. */
+export function isAlwaysServed(url: string): boolean {
+  return servedToTheEnd.some((path) => url.startsWith(path));
+}
+
 /** The answer to what comes while the server stops; undefined for what is served all the same. */
 export function refusalWhileStopping(exchange: Exchange) {
-  if (servedToTheEnd.some((path) => exchange.url.startsWith(path))) return undefined;
+  if (isAlwaysServed(exchange.url)) return undefined;
   const headers = {
     'audit-id': auditIdOf(exchange),
     'content-type': 'text/plain; charset=utf-8',

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Timer } from '../../base/clock.ts';
 import type { ResponseHead } from '../body-seams.ts';
-import { PeerConnection } from '../connection.ts';
+import { type ConnectionHost, PeerConnection } from '../connection.ts';
 import type { ExchangeHost } from '../exchange-base.ts';
 import { ClosedStreams, ending } from './closed-streams.ts';
 import {
@@ -78,14 +78,14 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
 
   constructor(options: {
     socket: Socket;
-    core: ExchangeHost;
+    core: ExchangeHost & ConnectionHost;
     onRequest: (stream: Http2Stream, connection: Http2Connection) => void;
   }) {
     super(options);
     const { socket, core } = options;
     this.#core = core;
     this.#onRequest = options.onRequest;
-    this.#output = new Output({ socket, owner: this });
+    this.#output = new Output({ socket, owner: this, memory: this.memory });
     this.#guard = new FloodGuard(core.clock);
     socket.on('data', this.#onData);
     // Who has closed its side is taken to be gone, as upstream does.
@@ -250,6 +250,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     }
     const bytesMax = this.#core.limits.headerBytesMax;
     this.#block = new HeaderBlock({ stream, endsStream, bytesMax });
+    this.memory.charge('requests', bytesMax);
     this.#blockSince = this.#core.clock.monotonic();
     this.#block.add(frame);
   }
@@ -260,6 +261,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     block.add(frame);
     if ((frame.flags & flag.endHeaders) === 0) return;
     this.#block = undefined;
+    this.memory.charge('requests', -this.#core.limits.headerBytesMax);
     const head = this.#decoded(block.bytes, { start: 0, end: block.length });
     this.#takeHead(head, { id: block.stream, endsStream: block.endsStream });
   }
@@ -475,6 +477,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   }
 
   #boundControl(): void {
+    this.#output.chargeControl();
     if (this.#output.control.length <= controlBytesMax) return;
     this.#log(new Error('a client asked for much and read nothing'));
     this.socket.destroy();

@@ -1,4 +1,6 @@
 import type { Socket } from 'node:net';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
+import { queueBytesMin } from '../memory-costs.ts';
 import { ByteQueue } from './byte-queue.ts';
 import {
   defaultWindowBytes,
@@ -22,6 +24,8 @@ export interface OutputOwner {
 
 /** Bytes of bodies written at once. */
 const batchBytes = 256 * 1024;
+/** A block under way exists twice: as it is, and encrypted. */
+const blockCost = 2;
 /** What one stream may send of a batch before the next has its turn. */
 const turnFrames = 4;
 const resetFrameBytes = frameHeadBytes + 4;
@@ -53,6 +57,8 @@ export class Output {
   dataFrames = 0;
   readonly #socket: Socket;
   readonly #owner: OutputOwner;
+  readonly #memory: Pick<MemoryAccount, 'charge'>;
+  #chargedControl = 0;
   #ready: Http2Stream[] = [];
   /** Whose last frame goes out with the next write. */
   #ended: Http2Stream[] = [];
@@ -62,9 +68,14 @@ export class Output {
   #isScheduled = false;
   #isWriting = false;
 
-  constructor(options: { socket: Socket; owner: OutputOwner }) {
+  constructor(options: {
+    socket: Socket;
+    owner: OutputOwner;
+    memory: Pick<MemoryAccount, 'charge'>;
+  }) {
     this.#socket = options.socket;
     this.#owner = options.owner;
+    this.#memory = options.memory;
   }
 
   /** Streams whose last frames the host has not taken. */
@@ -91,6 +102,15 @@ export class Output {
     control.reserve(frameHeadBytes + head.bytes);
     control.length = writeHead(control.bytes, control.length, head);
     this.schedule();
+  }
+
+  /** Charges for frames in `control` that a client does not read. */
+  chargeControl(): void {
+    const { length } = this.control;
+    const bytes = length < queueBytesMin ? 0 : length;
+    if (bytes === this.#chargedControl) return;
+    this.#memory.charge('answers', bytes - this.#chargedControl);
+    this.#chargedControl = bytes;
   }
 
   /** What there is to send goes out before the event loop's next turn. */
@@ -129,6 +149,8 @@ export class Output {
     const ended = this.#ended;
     this.#ended = ended.length === 0 ? ended : [];
     this.#writes.push({ ended: ended.length === 0 ? nobody : ended, block });
+    if (block !== undefined) this.#memory.charge('answers', blockCost * block.length);
+    if (this.#chargedControl > 0) this.chargeControl();
     this.#isWriting = true;
     this.#socket.write(target.subarray(start, end), this.#onWritten);
     for (const stream of ended) if (!stream.dead) this.#owner.streamEnded(stream);
@@ -144,7 +166,10 @@ export class Output {
   readonly #onWritten = (error?: Error | null): void => {
     const write = this.#writes.shift();
     if (write === undefined || error) return;
-    if (write.block !== undefined) giveBlock(write.block);
+    if (write.block !== undefined) {
+      this.#memory.charge('answers', -blockCost * write.block.length);
+      giveBlock(write.block);
+    }
     for (const stream of write.ended) {
       stream.finished = true;
       this.#owner.streamFinished(stream);

@@ -4,6 +4,7 @@ import { Http2Stream, type StreamHost } from './stream.ts';
 import { StreamTable } from './stream-table.ts';
 
 const host: StreamHost = {
+  memory: { charge: () => {} },
   wake: () => {},
   sendHead: () => {},
   sendContinue: () => {},

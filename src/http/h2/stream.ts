@@ -1,4 +1,5 @@
 import { type BodyPiece, type BodyReceiver, isRun } from '../../base/exchange.ts';
+import type { MemoryAccount } from '../../base/memory-budget.ts';
 import type { BodySink, BodySource, ResponseHead } from '../body-seams.ts';
 import { ByteCollector } from '../byte-collector.ts';
 import { errorCode } from './protocol.ts';
@@ -7,6 +8,8 @@ import type { RequestHead } from './request-head.ts';
 
 /** What a stream needs of its connection. */
 export interface StreamHost {
+  /** What is charged for bytes that wait in the stream. */
+  readonly memory: Pick<MemoryAccount, 'charge'>;
   /** The stream has something to send, or has ended. */
   wake(stream: Http2Stream): void;
   sendHead(stream: Http2Stream, head: ResponseHead): void;
@@ -121,7 +124,7 @@ export class Http2Stream implements BodySink, BodySource {
     if (this.closed) return true;
     if (chunk.length > 0) {
       this.#chunks.push(chunk);
-      this.pendingBytes += chunk.length;
+      this.#pend(chunk.length);
       if (!this.isReady) this.host.wake(this);
     }
     if (this.pendingBytes < bufferedBytesHigh) return true;
@@ -139,7 +142,7 @@ export class Http2Stream implements BodySink, BodySource {
     if (this.closed) return;
     if (last !== undefined && last.length > 0) {
       this.#chunks.push(last);
-      this.pendingBytes += last.length;
+      this.#pend(last.length);
     }
     this.ending = true;
     if (!this.isReady) this.host.wake(this);
@@ -173,7 +176,7 @@ export class Http2Stream implements BodySink, BodySource {
       to += rest;
       left -= rest;
     }
-    this.pendingBytes -= bytes;
+    this.#pend(-bytes);
     this.sendWindow -= bytes;
     if (this.pendingBytes === 0) {
       this.#chunks = [];
@@ -196,7 +199,12 @@ export class Http2Stream implements BodySink, BodySource {
     this.dead = true;
     this.#chunks = [];
     this.#first = 0;
-    this.pendingBytes = 0;
+    this.#pend(-this.pendingBytes);
+  }
+
+  #pend(bytes: number): void {
+    this.pendingBytes += bytes;
+    this.host.memory.charge('answers', bytes);
   }
 
   /** A piece of the body, of a frame that took `frameBytes` of the windows. */
@@ -207,6 +215,7 @@ export class Http2Stream implements BodySink, BodySource {
       if (piece.length > 0) {
         this.#inbox ??= new ByteCollector();
         this.#inbox.add(piece);
+        this.host.memory.charge('bodies', piece.length);
       }
       if (frameBytes > piece.length) this.host.consumed(this, frameBytes - piece.length);
       return;
@@ -224,6 +233,7 @@ export class Http2Stream implements BodySink, BodySource {
   discard(): number {
     const bytes = this.#inbox?.length ?? 0;
     this.#inbox = undefined;
+    if (bytes > 0) this.host.memory.charge('bodies', -bytes);
     return bytes;
   }
 
@@ -233,6 +243,7 @@ export class Http2Stream implements BodySink, BodySource {
     this.#inbox = undefined;
     if (inbox !== undefined) {
       const bytes = inbox.length;
+      this.host.memory.charge('bodies', -bytes);
       receiver.piece(inbox.take());
       this.host.consumed(this, bytes);
     }

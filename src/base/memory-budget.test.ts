@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest';
+import { type MemoryAccount, MemoryBudget, memoryUses } from './memory-budget.ts';
+
+/** A budget of 1000 bytes whose accounts give back everything when they are shed. */
+function budgetOf1000() {
+  const tasks: (() => void)[] = [];
+  const shed: string[] = [];
+  const budget = new MemoryBudget({ limitBytes: 1000, defer: (task) => void tasks.push(task) });
+  const open = (owner: string, name = owner): MemoryAccount => {
+    const account = budget.open({
+      owner,
+      holder: {
+        shed() {
+          shed.push(name);
+          account.close();
+        },
+      },
+    });
+    return account;
+  };
+  const turn = () => {
+    for (const task of tasks.splice(0)) task();
+  };
+  return { budget, open, shed, turn };
+}
+
+describe('TRUST-4: a memory budget', () => {
+  test('sheds the heaviest account of the heaviest owner, down to the high-water mark', () => {
+    const { budget, open, shed, turn } = budgetOf1000();
+    open('light').charge('answers', 150);
+    open('heavy', 'heavy small').charge('watches', 100);
+    open('heavy', 'heavy large').charge('answers', 400);
+    turn();
+    expect(shed).toEqual([]);
+    open('heavy', 'heavy middle').charge('bodies', 360);
+    turn();
+    expect(shed).toEqual(['heavy large']);
+    expect(budget.usedBytes).toBe(610);
+    expect(budget.shedAccounts).toBe(1);
+  });
+
+  test('refuses owners above their share once the high-water mark is passed, and no others', () => {
+    const { budget, open } = budgetOf1000();
+    const heavy = open('heavy');
+    const light = open('light');
+    expect(heavy.admits(800)).toBe(true);
+    heavy.charge('requests', 790);
+    expect(heavy.admits(10)).toBe(true);
+    expect(heavy.admits(11)).toBe(false);
+    expect(light.admits(11)).toBe(true);
+    expect(budget.refused).toBe(1);
+    heavy.close();
+    expect(light.admits(800)).toBe(true);
+  });
+
+  test('refuses and sheds while the process is short of memory, whatever is charged', () => {
+    const { budget, open, shed, turn } = budgetOf1000();
+    const heavy = open('heavy');
+    heavy.charge('answers', 600);
+    const light = open('light');
+    light.charge('answers', 50);
+    budget.press('short');
+    expect(heavy.admits(1)).toBe(false);
+    expect(light.admits(1)).toBe(true);
+    turn();
+    expect(shed).toEqual(['heavy']);
+    budget.press('enough');
+    expect(light.admits(700)).toBe(true);
+  });
+
+  test('counts an account for the user that it turns out to be of', () => {
+    const { open } = budgetOf1000();
+    const one = open('address');
+    const other = open('address');
+    one.charge('requests', 600);
+    other.charge('requests', 190);
+    one.belongTo('user');
+    expect(other.admits(20)).toBe(true);
+    expect(one.admits(20)).toBe(false);
+  });
+
+  test('charges what several hold once, until the last lets go', () => {
+    const { budget, open } = budgetOf1000();
+    const one = open('one');
+    const other = open('other');
+    const key = {};
+    const releases = [one.chargeShared(key, 100), one.chargeShared(key, 100)];
+    const last = other.chargeShared(key, 100);
+    expect(budget.usedFor('selectors')).toBe(100);
+    expect(one.bytes).toBe(100);
+    for (const release of releases) release();
+    expect([one.bytes, other.bytes, budget.usedBytes]).toEqual([0, 100, 100]);
+    last();
+    expect(budget.usedBytes).toBe(0);
+    other.chargeShared(key, 70);
+    expect(budget.usedBytes).toBe(70);
+  });
+
+  test('keeps its sums when a holder goes before it lets go of what it shares', () => {
+    const { budget, open } = budgetOf1000();
+    const one = open('one');
+    const other = open('other');
+    const key = {};
+    const release = one.chargeShared(key, 100);
+    const last = other.chargeShared(key, 100);
+    one.charge('answers', 5);
+    one.close();
+    release();
+    expect(budget.usedBytes).toBe(100);
+    last();
+    one.charge('answers', 5);
+    other.close();
+    for (const use of memoryUses) expect(budget.usedFor(use)).toBe(0);
+    expect(budget.usedBytes).toBe(0);
+  });
+});

@@ -1,0 +1,321 @@
+/** What memory is charged for; the label of its metric. */
+export type MemoryUse = 'connections' | 'requests' | 'bodies' | 'answers' | 'watches' | 'selectors';
+
+export const memoryUses: readonly MemoryUse[] = [
+  'connections',
+  'requests',
+  'bodies',
+  'answers',
+  'watches',
+  'selectors',
+];
+
+/** The budget has no room for a request; to be answered with 429 (TRUST-4). */
+export class MemoryShort extends Error {
+  constructor() {
+    super('the server is short of memory');
+    this.name = 'MemoryShort';
+  }
+}
+
+/** Above this part of the limit, owners above their fair share are refused new work. */
+const highPart = 0.8;
+/** How many accounts are shed before the event loop serves others. */
+const shedPerTurn = 64;
+
+/** Everything charged to one user, or to one address whose user is not known. */
+interface Owner {
+  readonly name: string;
+  bytes: number;
+  readonly accounts: Set<MemoryAccount>;
+}
+
+/** What the budget asks of the holder of an account. */
+export interface MemoryHolder {
+  /**
+   * Gives up work until about `bytes` are released, the most expensive first. The releases happen
+   * before it returns.
+   */
+  shed(bytes: number): void;
+}
+
+type UseBytes = Record<MemoryUse, number>;
+
+/**
+ * Accounts for the memory that clients make the server hold (TRUST-4). Holders charge and release
+ * estimates; the sums say when to refuse and whom to shed:
+ *
+ * - Below the high-water mark everything is admitted.
+ * - Above it, an owner that holds more than its fair share is refused new work. Others are admitted.
+ * - Above the limit, the heaviest accounts of the heaviest owner are shed until the sum is below the
+ *   high-water mark again.
+ *
+ * Charging costs a few additions; only shedding looks at all accounts.
+ */
+export class MemoryBudget {
+  /** Bytes that may be charged at one time. */
+  readonly limitBytes: number;
+  readonly #highBytes: number;
+  readonly #defer: (task: () => void) => void;
+  readonly #onShed: (owner: string, bytes: number) => void;
+  readonly #owners = new Map<string, Owner>();
+  readonly #shared = new Map<object, SharedCharge>();
+  readonly #byUse = noBytes();
+  #used = 0;
+  #refused = 0;
+  #shedCount = 0;
+  #isShedding = false;
+  #isPressed = false;
+
+  /**
+   * @param options.limitBytes what may be charged; infinite: everything is admitted
+   * @param options.defer runs a task in a later turn of the event loop
+   * @param options.onShed is told whose account was shed, and how many bytes that released
+   */
+  constructor(options: {
+    limitBytes: number;
+    defer?: (task: () => void) => void;
+    onShed?: (owner: string, bytes: number) => void;
+  }) {
+    this.limitBytes = options.limitBytes;
+    this.#highBytes = options.limitBytes * highPart;
+    this.#defer = options.defer ?? ((task) => void setImmediate(task));
+    this.#onShed = options.onShed ?? (() => {});
+  }
+
+  /** Bytes charged now. */
+  get usedBytes(): number {
+    return this.#used;
+  }
+
+  /** Bytes charged now for one use. */
+  usedFor(use: MemoryUse): number {
+    return this.#byUse[use];
+  }
+
+  /** How often work was refused. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** How many accounts were shed. */
+  get shedAccounts(): number {
+    return this.#shedCount;
+  }
+
+  /** Opens an account. Its owner can change when more is known of the client. */
+  open(options: { readonly owner: string; readonly holder: MemoryHolder }): MemoryAccount {
+    return new MemoryAccount(this, this.join(options.owner), options.holder);
+  }
+
+  /**
+   * Says whether the process is short of memory whatever the estimates say. While it is, no owner
+   * above its fair share is admitted; each call with `short` sheds a quarter of what is charged.
+   */
+  press(state: 'short' | 'enough'): void {
+    this.#isPressed = state === 'short';
+    if (this.#isPressed) this.#defer(() => this.#shed(this.#used * 0.75));
+  }
+
+  /** @internal for accounts */
+  admits(owner: Owner, bytes: number): boolean {
+    if (this.#used + bytes <= this.#highBytes && !this.#isPressed) return true;
+    const share = this.limitBytes / (2 * Math.max(1, this.#owners.size));
+    if (owner.bytes + bytes <= share) return true;
+    this.#refused += 1;
+    return false;
+  }
+
+  /** @internal for accounts */
+  add(use: MemoryUse, bytes: number): void {
+    this.#byUse[use] += bytes;
+    this.#used += bytes;
+    if (this.#used > this.limitBytes && !this.#isShedding) {
+      this.#isShedding = true;
+      this.#defer(this.#shedToHigh);
+    }
+  }
+
+  /** @internal for accounts */
+  join(name: string): Owner {
+    let owner = this.#owners.get(name);
+    if (owner === undefined) {
+      owner = { name, bytes: 0, accounts: new Set() };
+      this.#owners.set(name, owner);
+    }
+    return owner;
+  }
+
+  /** @internal for accounts */
+  leave(owner: Owner, account: MemoryAccount): void {
+    owner.accounts.delete(account);
+    if (owner.accounts.size === 0) this.#owners.delete(owner.name);
+  }
+
+  /** @internal for accounts */
+  share(key: object, bytes: number): SharedCharge {
+    let shared = this.#shared.get(key);
+    if (shared === undefined) {
+      shared = new SharedCharge(bytes, () => this.#shared.delete(key));
+      this.#shared.set(key, shared);
+    }
+    return shared;
+  }
+
+  readonly #shedToHigh = (): void => {
+    this.#isShedding = false;
+    this.#shed(this.#highBytes);
+  };
+
+  /** Sheds the heaviest until `toBytes` are left, in turns of the event loop. */
+  #shed(toBytes: number): void {
+    let left = shedPerTurn;
+    const tried = new Set<MemoryAccount>();
+    while (this.#used > toBytes) {
+      const [owner] = [...this.#owners.values()].sort((one, other) => other.bytes - one.bytes);
+      const accounts = [...(owner?.accounts ?? [])]
+        .filter((account) => !tried.has(account))
+        .sort((one, other) => other.bytes - one.bytes)
+        .slice(0, left);
+      if (owner === undefined || accounts.length === 0) return;
+      for (const account of accounts) {
+        if (this.#used <= toBytes) return;
+        tried.add(account);
+        left -= 1;
+        this.#shedOne(owner, account, this.#used - toBytes);
+      }
+      if (left <= 0) {
+        this.#defer(() => this.#shed(toBytes));
+        return;
+      }
+    }
+  }
+
+  #shedOne(owner: Owner, account: MemoryAccount, bytes: number): void {
+    const before = this.#used;
+    account.holder.shed(Math.min(bytes, account.bytes));
+    this.#shedCount += 1;
+    this.#onShed(owner.name, before - this.#used);
+  }
+}
+
+function noBytes(): UseBytes {
+  return { connections: 0, requests: 0, bodies: 0, answers: 0, watches: 0, selectors: 0 };
+}
+
+/** The memory that one connection makes the server hold. */
+export class MemoryAccount {
+  readonly holder: MemoryHolder;
+  readonly #budget: MemoryBudget;
+  readonly #byUse = noBytes();
+  #owner: Owner;
+  #bytes = 0;
+  #isClosed = false;
+
+  /** @internal made by `MemoryBudget.open` */
+  constructor(budget: MemoryBudget, owner: Owner, holder: MemoryHolder) {
+    this.#budget = budget;
+    this.#owner = owner;
+    this.holder = holder;
+    owner.accounts.add(this);
+  }
+
+  /** Bytes charged now. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get owner(): string {
+    return this.#owner.name;
+  }
+
+  /** Whether its owner may hold `bytes` more; to be asked before new work, not for what is there. */
+  admits(bytes: number): boolean {
+    return this.#budget.admits(this.#owner, bytes);
+  }
+
+  /** Charges bytes, or releases them when negative. Nothing on a closed account. */
+  charge(use: MemoryUse, bytes: number): void {
+    if (this.#isClosed) return;
+    this.#byUse[use] += bytes;
+    this.#bytes += bytes;
+    this.#owner.bytes += bytes;
+    this.#budget.add(use, bytes);
+  }
+
+  /**
+   * Charges something that several accounts hold, once for all of them: to one of its holders, and
+   * when that lets go to another.
+   * @param bytes of the whole, the same for every holder
+   * @returns lets go, once
+   */
+  chargeShared(key: object, bytes: number): () => void {
+    const shared = this.#budget.share(key, bytes);
+    shared.hold(this);
+    return () => shared.letGo(this);
+  }
+
+  /** From now on its memory counts as that of `name`. */
+  belongTo(name: string): void {
+    const before = this.#owner;
+    if (before.name === name || this.#isClosed) return;
+    const after = this.#budget.join(name);
+    before.bytes -= this.#bytes;
+    this.#budget.leave(before, this);
+    after.bytes += this.#bytes;
+    after.accounts.add(this);
+    this.#owner = after;
+  }
+
+  /** Releases all that is charged. What it holds of shared things is let go of by its holders. */
+  close(): void {
+    if (this.#isClosed) return;
+    for (const use of memoryUses) this.charge(use, -this.#byUse[use]);
+    this.#isClosed = true;
+    this.#budget.leave(this.#owner, this);
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+}
+
+/** One thing that several accounts hold. */
+class SharedCharge {
+  readonly #bytes: number;
+  readonly #forget: () => void;
+  /** How often each account holds it. */
+  readonly #holders = new Map<MemoryAccount, number>();
+  #payer: MemoryAccount | undefined;
+
+  constructor(bytes: number, forget: () => void) {
+    this.#bytes = bytes;
+    this.#forget = forget;
+  }
+
+  hold(account: MemoryAccount): void {
+    this.#holders.set(account, (this.#holders.get(account) ?? 0) + 1);
+    if (this.#payer === undefined) this.#pay(account);
+  }
+
+  letGo(account: MemoryAccount): void {
+    const times = this.#holders.get(account) ?? 0;
+    if (times > 1) {
+      this.#holders.set(account, times - 1);
+      return;
+    }
+    this.#holders.delete(account);
+    if (this.#payer === account) {
+      account.charge('selectors', -this.#bytes);
+      this.#payer = undefined;
+      const [next] = this.#holders.keys();
+      if (next !== undefined) this.#pay(next);
+    }
+    if (this.#holders.size === 0) this.#forget();
+  }
+
+  #pay(account: MemoryAccount): void {
+    this.#payer = account;
+    account.charge('selectors', this.#bytes);
+  }
+}
