@@ -20,6 +20,8 @@ export interface HttpLimits {
    * and requests, so it is well above what they use; a stream over it is refused, to be tried again.
    */
   readonly streamsPerConnectionMax: number;
+  /** Open connections; a new one above takes the place of an idle one. */
+  readonly connectionsMax: number;
   /** Once answered with 413, how much more of the body is read so that the client sees the answer. */
   readonly discardBytesMax: number;
   readonly discardTimeoutMs: number;
@@ -36,6 +38,7 @@ export const defaultHttpLimits: HttpLimits = {
   idleTimeoutMs: 90_000,
   sweepPeriodMs: 5_000,
   streamsPerConnectionMax: 1000,
+  connectionsMax: Number.POSITIVE_INFINITY,
   discardBytesMax: 64 * 1024 * 1024,
   discardTimeoutMs: 2_000,
 };

@@ -52,6 +52,10 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     return this.#inFlight.length;
   }
 
+  get connections(): ReadonlySet<PeerConnection> {
+    return this.#connections;
+  }
+
   connected(connection: PeerConnection): void {
     this.#connections.add(connection);
   }

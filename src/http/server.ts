@@ -8,6 +8,7 @@ import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
 import type { MemoryBudget } from '../base/memory-budget.ts';
 import { PeerConnection } from './connection.ts';
+import { limitConnections } from './connection-limit.ts';
 import { Http2Connection } from './h2/connection.ts';
 import type { Http2Stream } from './h2/stream.ts';
 import { Http1Exchange } from './http1-exchange.ts';
@@ -79,6 +80,8 @@ export interface HttpServerOptions {
   readonly goAwayChance?: number;
   /** A client and the server could not agree on how to speak. */
   readonly onHandshakeFailed?: () => void;
+  /** A connection was closed to keep `connectionsMax`. */
+  readonly onConnectionClosed?: () => void;
   readonly limits?: Partial<HttpLimits>;
   /** What clients may make the server hold (TRUST-4); anything when absent. */
   readonly memory?: MemoryBudget;
@@ -109,6 +112,14 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   if (listen.tls === 'plaintext') server.on('connection', readAsStream);
   else acceptHttp2(server as SecureServer, core, options);
   const address = await listening(server, listen);
+  limitConnections({
+    server,
+    connectionsMax: limits.connectionsMax,
+    peers: () => core.connections,
+    onClosed: options.onConnectionClosed ?? ignore,
+  });
+  // A connection that cannot be accepted, for want of files for example, concerns no other.
+  server.on('error', (error) => logger.error('a connection was not accepted', { error }));
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
   const cutOff = followSockets(server, core);
 

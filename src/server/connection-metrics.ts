@@ -13,6 +13,19 @@ export function handshakeCounter(registry: MetricRegistry): () => void {
   return () => counter.add(1);
 }
 
+/** What counts connections that are closed to keep the limit on open ones (TRUST-4). */
+export function closedConnectionCounter(registry: MetricRegistry): () => void {
+  const counter = registry
+    .counter({
+      name: 'wheelhouse_connections_closed_total',
+      help: 'Connections that were closed to keep the limit on open connections.',
+      stability: 'ALPHA',
+      labels: [],
+    })
+    .of();
+  return () => counter.add(1);
+}
+
 const day = 86_400;
 const lifetimeBuckets = [
   0,

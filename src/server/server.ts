@@ -16,10 +16,11 @@ import { createApi } from './api.ts';
 import { type AuthorizationSettings, readAuthorization } from './authorization-settings.ts';
 import { ensureServingCertificates } from './certificates.ts';
 import type { ServerConfig } from './config.ts';
-import { handshakeCounter } from './connection-metrics.ts';
+import { closedConnectionCounter, handshakeCounter } from './connection-metrics.ts';
 import { openConsole } from './console.ts';
 import { emulatedKinds } from './emulation.ts';
 import { defaultGates } from './feature-gates.ts';
+import { connectionsWithin } from './file-limit.ts';
 import { followFlowObjects } from './flow-control.ts';
 import { createGates } from './gates.ts';
 import { createHealth } from './health.ts';
@@ -267,7 +268,7 @@ async function listen(
   },
 ): Promise<HttpServer> {
   const { limits, clock, logger } = config;
-  const { streamsPerConnectionMax } = limits;
+  const { streamsPerConnectionMax, connectionsMax = connectionsWithin() } = limits;
   const { host, port, secure } = config.listen;
   const { goAwayChance } = config.traffic ?? {};
   const webConsole = openConsole(config);
@@ -284,7 +285,11 @@ async function listen(
     memory: on.memory,
     isAlwaysServed,
     ...(goAwayChance === undefined ? {} : { goAwayChance }),
-    ...(streamsPerConnectionMax === undefined ? {} : { limits: { streamsPerConnectionMax } }),
+    onConnectionClosed: closedConnectionCounter(on.registry),
+    limits: {
+      connectionsMax,
+      ...(streamsPerConnectionMax === undefined ? {} : { streamsPerConnectionMax }),
+    },
   });
 }
 

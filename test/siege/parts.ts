@@ -1,6 +1,7 @@
+import { exhaustionPart } from './exhaustion.ts';
 import { fuzzPart } from './fuzz-part.ts';
 import type { SiegePart } from './part.ts';
 import { soakPart } from './soak/soak.ts';
 
 /** All parts, in the order in which a run without `--part` takes them. */
-export const siegeParts: readonly SiegePart[] = [fuzzPart, soakPart];
+export const siegeParts: readonly SiegePart[] = [fuzzPart, exhaustionPart, soakPart];

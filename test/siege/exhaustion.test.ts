@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest';
+import { exhaustionPart } from './exhaustion.ts';
+
+test('TRUST-4: servers with little heap or few files refuse work, stay alive, and recover', {
+  timeout: 300_000,
+}, async () => {
+  const seed = Date.now() >>> 0;
+  const figures = await exhaustionPart.run({ seed, rounds: 1, log: () => {} });
+  expect(figures.refused, `seed ${seed}`).toBeGreaterThan(0);
+  expect(figures['watches-with-large-selectors-turned-away'], `seed ${seed}`).toBeGreaterThan(0);
+  expect(figures['files-connections-closed'], `seed ${seed}`).toBeGreaterThan(0);
+});
