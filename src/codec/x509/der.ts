@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import type { BaseBlock, Constructed } from 'asn1js';
 import type { WorkBudget } from '../../base/work.ts';
 
@@ -39,9 +40,14 @@ export const derTag = {
 
 let library: typeof import('asn1js') | undefined;
 
-/** Loads the ASN.1 library at its first use, and synchronously, because validation is synchronous. */
+/**
+ * Loads the ASN.1 library at its first use, and synchronously, because validation is synchronous. In
+ * the bundle `require` is there, and names a part of it; sources that run as ES modules have none.
+ */
 const asn1 = () => {
-  library ??= require('asn1js') as typeof import('asn1js');
+  library ??= (
+    typeof require === 'function' ? require('asn1js') : createRequire(import.meta.url)('asn1js')
+  ) as typeof import('asn1js');
   return library;
 };
 
@@ -57,16 +63,26 @@ export const elementsMax = 1024;
  */
 export function readDer(bytes: Buffer, budget?: WorkBudget): DerElement {
   const view = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
-  const { offset, result } = asn1().fromBER(view, {
-    maxDepth: depthMax,
-    maxNodes: elementsMax,
-    // The contents of octet and bit strings are read by those who know what they are.
-    parseEmbedded: false,
-    copyInput: false,
-  });
+  const { offset, result } = parsed(view);
   if (offset === -1) throw new DerError('not ASN.1');
   if (offset !== bytes.length) throw new DerError('trailing data after the ASN.1 element');
   return elementOf(result, budget);
+}
+
+function parsed(view: Uint8Array): ReturnType<typeof import('asn1js').fromBER> {
+  const { fromBER } = asn1();
+  try {
+    return fromBER(view, {
+      maxDepth: depthMax,
+      maxNodes: elementsMax,
+      // The contents of octet and bit strings are read by those who know what they are.
+      parseEmbedded: false,
+      copyInput: false,
+    });
+  } catch (error) {
+    // It also decodes texts, and throws what its host does at those that it cannot.
+    throw new DerError(`not ASN.1: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
 function elementOf(block: BaseBlock, budget: WorkBudget | undefined): DerElement {
@@ -80,10 +96,11 @@ function elementOf(block: BaseBlock, budget: WorkBudget | undefined): DerElement
   const isExact = !lenBlock.isIndefiniteForm && whole.length === header + length;
   if (!isExact || lenBlock.blockLength !== header - 1) throw new DerError('length is not minimal');
   const content = whole.subarray(header);
+  // First, since the library does not list what a constructed string consists of.
+  checkContent(tag, content);
   const children = idBlock.isConstructed
     ? (block as Constructed).valueBlock.value.map((child) => elementOf(child, budget))
     : [];
-  checkContent(tag, content);
   return { tag, content, whole, children };
 }
 
