@@ -101,7 +101,7 @@ describe('files that are refused', () => {
     expect(await refused('{"apiVersion":"v1"}\n')).toBe(foreign);
     expect(await refused(Buffer.alloc(10_000, 'x'))).toBe(foreign);
     expect(await refused('WHEELHOUSE-BACKUP one\n')).toBe(foreign);
-    const store = join(bench.at('old'), 'store', 'data.mdb');
+    const store = join(bench.at('old'), 'store', 'log', 'log.1');
     expect(await refused(readFileSync(store))).toBe(foreign);
     expect(await refused(Buffer.concat([sound, sound]))).toBe(
       'is damaged: something follows its end',

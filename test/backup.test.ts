@@ -77,7 +77,7 @@ describe('whole', () => {
     const said = await succeed('restore', '--from', file, '--data-dir', bench.at('new'));
     expect(said).toMatch(/^restored \d+ objects of revision \d+ \(.*\) to .*\n$/);
     expect(statSync(bench.at('new')).mode & 0o777).toBe(0o700);
-    expect(statSync(join(bench.at('new'), 'store', 'data.mdb')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(bench.at('new'), 'store', 'log', 'log.1')).mode & 0o777).toBe(0o600);
     const server = await bench.serve('new');
     expect(await everything(server)).toEqual(objects);
     const made = await server.post(`${core}/configmaps`, configMap('made'));

@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { open } from 'lmdb';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type BackupBench, createBackupBench, succeed, wheelhouse } from './backup-run.ts';
 import type { Loose, TestServer } from './harness.ts';
@@ -74,28 +73,27 @@ describe.each(commits)('data of commit %s', (commit) => {
 });
 
 describe('data of a newer server', () => {
-  /** Gives a store the format that the next layout would have, and an unknown table. */
-  async function age(directory: string): Promise<void> {
-    const binary = { encoding: 'binary', keyEncoding: 'binary' } as const;
-    const root = open({ path: directory, noSubdir: false, maxDbs: 5, pageSize: 4096, ...binary });
-    await root.openDB({ name: 'meta', ...binary }).put(Buffer.from('format'), Buffer.from('2'));
-    await root.openDB({ name: 'another', ...binary }).put(Buffer.from('a'), Buffer.from('b'));
-    await root.close();
+  /** Gives a store the format that the next layout would have. */
+  function age(directory: string): void {
+    writeFileSync(
+      join(directory, 'data.mdb'),
+      'Wheelhouse store, format 3: the data is elsewhere.\n',
+    );
   }
 
   test('STORE-5: is refused in one clear line, and left as it is', async () => {
     const server = await bench.serve('data');
     await server.stop();
     const directory = join(bench.at('data'), 'store');
-    await age(directory);
-    const before = readFileSync(join(directory, 'data.mdb'));
+    age(directory);
+    const before = readFileSync(join(directory, 'log', 'log.1'));
     const line =
-      `data directory ${directory} has format 2,` +
-      ' this program knows formats up to 1: use a newer one';
+      `data directory ${directory} has format 3,` +
+      ' this program knows formats up to 2: use a newer one';
     await expect(bench.serve('data')).rejects.toThrow(line);
     const to = bench.at('backup');
     const told = await wheelhouse('backup', '--data-dir', bench.at('data'), '--to', to);
     expect(told).toEqual({ code: 1, stdout: '', stderr: `error: ${line}\n` });
-    expect(readFileSync(join(directory, 'data.mdb')).equals(before)).toBe(true);
+    expect(readFileSync(join(directory, 'log', 'log.1')).equals(before)).toBe(true);
   });
 });

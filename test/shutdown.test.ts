@@ -176,7 +176,7 @@ describe('the data directory', () => {
     const { server } = await start();
     server.child.kill('SIGTERM');
     await server.exited;
-    const file = join(server.dataDir, 'store', 'data.mdb');
+    const file = join(server.dataDir, 'store', 'log', 'log.1');
     const bytes = readFileSync(file);
     bytes.fill(0xa5, 0, 8192);
     writeFileSync(file, bytes);
@@ -191,7 +191,7 @@ describe('the data directory', () => {
 
   test('STORE-1: what is secret in it is its owner’s alone', async () => {
     const { server } = await start();
-    for (const name of ['admin.token', 'admin.kubeconfig', 'store/data.mdb']) {
+    for (const name of ['admin.token', 'admin.kubeconfig', 'store/log/log.1']) {
       expect([name, statSync(join(server.dataDir, name)).mode & 0o077]).toEqual([name, 0]);
     }
     const keys = ['certificates/ca.key', 'certificates/apiserver.key'];

@@ -44,12 +44,7 @@ export function translateStoreError(error: unknown): unknown {
   if (!(error instanceof StoreError)) return error;
   switch (error.code) {
     case 'no-space':
-      return new StatusError({
-        code: 507,
-        reason: '',
-        message: 'the store has no space left: nothing was written',
-        cause: error,
-      });
+    case 'disk-failed':
     case 'refused':
     case 'timed-out':
     case 'unavailable':

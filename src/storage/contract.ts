@@ -34,6 +34,11 @@ export interface PutRequest {
    * the writer has just encoded. Not stored; a store may drop it.
    */
   readonly hint?: unknown;
+  /**
+   * `removal` for a step on an object's way out, which a store takes even where it has no room for
+   * more (TRUST-8); `growth` when absent.
+   */
+  readonly purpose?: 'growth' | 'removal';
 }
 
 export interface DeleteRequest {
@@ -148,7 +153,10 @@ export interface Store {
 export type StoreErrorCode =
   | 'compacted'
   | 'future-revision'
+  /** There is no room for the write; the message is fit to be shown. */
   | 'no-space'
+  /** The disk did not do what it was told: nobody may know of the write. */
+  | 'disk-failed'
   | 'damaged'
   | 'locked'
   /** The service behind the store refused; the message is its own, and fit to be shown. */

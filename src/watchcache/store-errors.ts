@@ -15,9 +15,18 @@ export function unservedBy(error: StoreError): StatusError {
       return new StatusError({ code: 500, reason: '', message: error.message, cause: error });
     case 'timed-out':
       return timedOut('write', error);
+    case 'no-space':
+      return unavailable(error.message, error);
+    case 'disk-failed':
+      return unavailable('the disk of the store failed: nobody knows what became of the request', error);
     default:
       return serviceUnavailable('the store is unavailable');
   }
+}
+
+/** Retriable: an administrator can make room, and a disk may answer again. */
+function unavailable(message: string, cause: StoreError): StatusError {
+  return new StatusError({ code: 503, reason: 'ServiceUnavailable', message, cause });
 }
 
 /** An object stands in the store and cannot be read (STORE-3, DEL-6). */

@@ -1,14 +1,14 @@
 import type { Revision, StoredRecord, StoreEvent } from '../contract.ts';
-import type { Change } from './database.ts';
-import {
-  encodeHead,
-  encodeLogKey,
-  encodeLogRecord,
-  type Head,
-  headSize,
-  logRecordSize,
-  type StoreState,
-} from './record.ts';
+import type { NewRecord } from './frame.ts';
+import type { LogState } from './record-log.ts';
+
+/** The newest write of a key. */
+export interface Head {
+  readonly modRevision: Revision;
+  /** Of the key's present life; 0 when deleted. */
+  readonly createRevision: Revision;
+  readonly deleted: boolean;
+}
 
 /** What a batch has made of one key. */
 interface KeyInBatch {
@@ -20,20 +20,18 @@ const noValue = Buffer.alloc(0);
 
 /** The writes that become durable together; revisions are given out here and hold if it commits. */
 export class CommitBatch {
-  readonly changes: Change[] = [];
+  readonly records: NewRecord[] = [];
   readonly events: StoreEvent[] = [];
   readonly #keys = new Map<string, KeyInBatch>();
-  readonly #before: StoreState;
+  readonly #before: LogState;
   #revision: Revision;
   #touched = false;
   compacted: Revision;
-  swept: Revision;
 
-  constructor(before: StoreState) {
+  constructor(before: LogState) {
     this.#before = before;
     this.#revision = before.revision;
     this.compacted = before.compacted;
-    this.swept = before.swept;
   }
 
   get nextRevision(): Revision {
@@ -42,17 +40,11 @@ export class CommitBatch {
 
   /** Whether there is anything to commit. */
   get dirty(): boolean {
-    const { compacted, swept } = this.#before;
-    return (
-      this.#touched ||
-      this.changes.length > 0 ||
-      this.compacted !== compacted ||
-      this.swept !== swept
-    );
+    return this.#touched || this.records.length > 0 || this.compacted !== this.#before.compacted;
   }
 
-  state(): StoreState {
-    return { revision: this.#revision, compacted: this.compacted, swept: this.swept };
+  state(): LogState {
+    return { revision: this.#revision, compacted: this.compacted };
   }
 
   /** What this batch has already written to the key, if it has. */
@@ -74,7 +66,9 @@ export class CommitBatch {
     readonly hint: unknown;
   }): Revision {
     const { key, keyBytes, value, createRevision, previous, hint } = write;
-    const revision = this.#append({ kind: 'put', keyBytes, value, createRevision, previous });
+    this.#revision += 1;
+    const revision = this.#revision;
+    this.records.push({ kind: 'put', key, keyBytes, value, createRevision, previous, revision });
     this.#keys.set(key, {
       head: { modRevision: revision, createRevision, deleted: false },
       record: { key, value, createRevision, modRevision: revision },
@@ -88,50 +82,14 @@ export class CommitBatch {
     readonly keyBytes: Buffer;
     readonly previous: Revision;
   }): Revision {
-    const { keyBytes, previous } = write;
-    const gone = { kind: 'delete', keyBytes, value: noValue, createRevision: 0, previous } as const;
-    const revision = this.#append(gone);
-    const head = { modRevision: revision, createRevision: 0, deleted: true };
-    this.#keys.set(write.key, { head, record: undefined });
-    this.events.push({ type: 'delete', key: write.key, revision });
-    return revision;
-  }
-
-  /** Removes a superseded record from the log. */
-  forget(revision: Revision): void {
-    const key = encodeLogKey(Buffer.allocUnsafe(8), revision);
-    this.changes.push({ table: 'log', key, value: undefined });
-  }
-
-  /** Removes a deleted key from the index. */
-  forgetKey(keyBytes: Buffer): void {
-    this.changes.push({ table: 'heads', key: keyBytes, value: undefined });
-  }
-
-  #append(write: {
-    readonly kind: 'put' | 'delete';
-    readonly keyBytes: Buffer;
-    readonly value: Buffer;
-    readonly createRevision: Revision;
-    readonly previous: Revision;
-  }): Revision {
+    const { key, keyBytes, previous } = write;
     this.#revision += 1;
     const revision = this.#revision;
-    const { keyBytes, value, kind, createRevision, previous } = write;
-    const record = encodeLogRecord(Buffer.allocUnsafe(logRecordSize(keyBytes, value)), {
-      kind,
-      keyBytes,
-      value,
-      createRevision,
-      previous,
-      revision,
-    });
-    const logKey = encodeLogKey(Buffer.allocUnsafe(8), revision);
-    const head = { modRevision: revision, createRevision, deleted: kind === 'delete' };
-    this.changes.push(
-      { table: 'log', key: logKey, value: record },
-      { table: 'heads', key: keyBytes, value: encodeHead(Buffer.allocUnsafe(headSize), head) },
-    );
+    const of = { key, keyBytes, value: noValue, createRevision: 0, previous, revision };
+    this.records.push({ kind: 'delete', ...of });
+    const head = { modRevision: revision, createRevision: 0, deleted: true };
+    this.#keys.set(key, { head, record: undefined });
+    this.events.push({ type: 'delete', key, revision });
     return revision;
   }
 }

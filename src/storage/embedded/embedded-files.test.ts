@@ -51,7 +51,7 @@ test('everything is there after a reopen, and only its owner may read it', async
   expect(await again.compactRevision()).toBe(4);
   expect((await again.range({ prefix: '/' })).records).toHaveLength(10);
   expect(statSync(directory).mode & 0o777).toBe(0o700);
-  expect(statSync(join(directory, 'data.mdb')).mode & 0o777).toBe(0o600);
+  expect(statSync(join(directory, 'log', 'log.1')).mode & 0o777).toBe(0o600);
 });
 
 test('a key beyond the limit is refused by name of the limit', async () => {
@@ -160,7 +160,7 @@ describe('damage', () => {
     await fill(store, { count: 300, size: 1000 });
     await store.put({ key: '/large', value: Buffer.alloc(50_000, 'v'), expect: 0 });
     await store.close();
-    return join(directory, 'data.mdb');
+    return join(directory, 'log', 'log.1');
   }
 
   test.each([0.1, 0.5, 0.9])('a file cut to %f of its size is reported', async (part) => {

@@ -9,42 +9,71 @@ import type {
   Revision,
   Store,
   StoredRecord,
+  StoreError,
   StoreEvent,
   StoreSnapshot,
   StoreWatch,
   WatchRequest,
   WriteResult,
 } from '../contract.ts';
-import { checkReadable, closedStore } from '../revisions.ts';
+import { checkReadable, closedStore, snapshotPieceBytes } from '../revisions.ts';
 import { type HistoryChunk, WatchHub } from '../watch-hub.ts';
-import { CommitBatch } from './commit-batch.ts';
-import { type HeldState, keyBytesMax, prepareDirectory, RecordDatabase } from './database.ts';
+import { CommitBatch, type Head } from './commit-batch.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
-import { damaged, type Head, type LogRecord, type StoreState } from './record.ts';
+import type { KeyChain, Place } from './log-index.ts';
+import type { LogRecord } from './record.ts';
+import { RecordLog } from './record-log.ts';
+import { type SpaceAlarm, SpaceGuard } from './space-guard.ts';
+import { ensureLog, logDirectory, prepareDirectory } from './store-directory.ts';
 
 const batchWritesMax = 2048;
-const batchBytesMax = 16 * 2 ** 20;
+const batchBytesMax = 2 ** 20;
 const scanChunkMax = 1000;
-const sweepChunkMax = 500;
+/** Most keys that one step over a held state looks at. */
+const heldChainsMax = 500;
+/** Bytes of UTF-8; what older data directories can hold. */
+export const keyBytesMax = 1978;
 
 export interface EmbeddedStoreOptions {
   /** Created if absent; holds nothing but the store's files. */
   readonly directory: string;
   readonly clock: Clock;
   readonly logger?: Logger;
+  /** Bytes of the log above which the store takes no more; none when 0 or absent. */
+  readonly quotaBytes?: number;
+}
+
+/** Why the store cannot grow, or cannot be written at all. */
+export type StoreAlarm = SpaceAlarm | 'disk-failed';
+
+/** A store that says whether it can be written (TRUST-8). */
+export interface EmbeddedStore extends Store {
+  /** Really tries where the last write failed; rejects with StoreError saying why it cannot grow. */
+  checkWritable(): Promise<void>;
+  /** As of the last write or check. */
+  readonly alarms: readonly StoreAlarm[];
 }
 
 /**
- * Opens the durable store of one data directory (STORE-1). Throws StoreError `locked` when another
- * process has it, `damaged` when the file is, `unavailable` when it is of a newer format.
+ * Opens the durable store of one data directory (STORE-1). What an older server left there is brought
+ * into the present form first. Throws StoreError `locked` when another process has it, `damaged` when
+ * its files are, `unavailable` when it is of a newer format.
  */
-export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<Store> {
-  prepareDirectory(options.directory);
-  const lock = lockDirectory({ directory: options.directory, nowMs: options.clock.now() });
+export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
+  const { directory, clock, logger = silentLogger, quotaBytes = 0 } = options;
+  prepareDirectory(directory);
+  const lock = lockDirectory({ directory, nowMs: clock.now() });
   try {
-    const database = new RecordDatabase({ directory: options.directory });
-    const state = database.load();
-    return new EmbeddedStore({ database, state, lock, logger: options.logger ?? silentLogger });
+    await ensureLog(directory);
+    const log = new RecordLog({ directory: logDirectory(directory), clock, logger });
+    const guard = new SpaceGuard({
+      directory,
+      clock,
+      quotaBytes,
+      usedBytes: () => log.usedBytes,
+      reserve: log.spares,
+    });
+    return new LogStore({ log, guard, lock, logger });
   } catch (error) {
     lock.release();
     throw error;
@@ -54,6 +83,8 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
 /** A task of the one writer: either adds its changes to the batch at hand, or is refused by it. */
 interface Task {
   readonly bytes: number;
+  /** What does not make room is refused where there is none. */
+  readonly purpose: 'growth' | 'removal';
   /** Judges the write against durable state and the batch so far; throws StoreError `damaged`. */
   prepare(batch: CommitBatch): void;
   /** The batch is durable and its events have been handed to the watches. */
@@ -62,91 +93,101 @@ interface Task {
 }
 
 /**
- * Writes queue up while a commit is under way; then the whole queue becomes one LMDB transaction
- * and one sync. Because batches never overlap, a write is judged only against durable state plus
+ * Writes queue up while a commit is under way; then the whole queue becomes one frame of the log and
+ * one sync. Because batches never overlap, a write is judged only against durable state plus
  * the writes before it in its own batch, and a failed commit leaves nothing to take back.
  *
- * Reads are always at a revision, for "newest" the durable one whose events have been handed on,
- * and follow the key's chain back to it: what LMDB may show earlier than that is never seen.
+ * Reads are always at a revision, for "newest" the durable one whose events have been handed on.
  */
-class EmbeddedStore implements Store {
-  readonly #database: RecordDatabase;
+class LogStore implements EmbeddedStore {
+  readonly #log: RecordLog;
+  readonly #guard: SpaceGuard;
   readonly #lock: DirectoryLock;
   readonly #logger: Logger;
   readonly #hub: WatchHub;
-  #state: StoreState;
   #queue: Task[] = [];
   #writing = false;
   #closing: Promise<void> | undefined;
   /** Closes each snapshot that is open. */
   readonly #snapshots = new Set<() => void>();
   #idle: (() => void)[] = [];
-  #lastFailure: unknown;
-  #sweeping: Promise<void> | undefined;
+  #failure: StoreError | undefined;
 
   constructor(options: {
-    database: RecordDatabase;
-    state: StoreState;
+    log: RecordLog;
+    guard: SpaceGuard;
     lock: DirectoryLock;
     logger: Logger;
   }) {
-    this.#database = options.database;
+    const { log } = options;
+    this.#log = log;
+    this.#guard = options.guard;
     this.#lock = options.lock;
     this.#logger = options.logger;
-    this.#state = options.state;
-    const state = () => this.#state;
     this.#hub = new WatchHub({
       logger: options.logger,
       source: {
         get revision() {
-          return state().revision;
+          return log.state.revision;
         },
         get compactRevision() {
-          return state().compacted;
+          return log.state.compacted;
         },
         history: (after) => this.#history(after),
       },
     });
-    if (this.#state.swept < this.#state.compacted) this.#sweepInBackground();
+  }
+
+  get alarms(): readonly StoreAlarm[] {
+    return this.#failure === undefined
+      ? this.#guard.alarms
+      : [...this.#guard.alarms, 'disk-failed'];
+  }
+
+  async checkWritable(): Promise<void> {
+    this.#assertOpen();
+    if (this.#failure !== undefined) await this.#task((batch) => batch.touch());
+    const refusal = await this.#guard.refusal(0);
+    if (refusal !== undefined) throw refusal;
   }
 
   currentRevision(): Revision {
     this.#assertOpen();
-    return this.#state.revision;
+    return this.#log.state.revision;
   }
 
   compactRevision(): Revision {
     this.#assertOpen();
-    return this.#state.compacted;
+    return this.#log.state.compacted;
   }
 
   get(key: string, at?: Revision): MaybePromise<StoredRecord | undefined> {
     this.#assertOpen();
-    const revision = at ?? this.#state.revision;
     if (at !== undefined) this.#checkReadable(at);
-    const head = this.#database.head(encodeKey(key));
-    return head === undefined ? undefined : this.#stateAt({ key, head, revision });
+    const chain = this.#log.index.chain(checkedKey(key));
+    return chain && this.#recordAt(chain, at ?? this.#log.state.revision);
   }
 
   async range(request: RangeRequest): Promise<RangeResult> {
     this.#assertOpen();
-    const revision = request.revision ?? this.#state.revision;
+    const { prefix } = request;
+    const revision = request.revision ?? this.#log.state.revision;
     this.#checkReadable(revision);
     const limit = request.limit ?? Number.POSITIVE_INFINITY;
     const records: StoredRecord[] = [];
-    let { start, end } = boundsOf(request);
+    let after = request.after;
     for (;;) {
-      const wanted = Math.min(scanChunkMax, limit - records.length + 1);
-      const found = this.#database.heads({ start, end, limit: wanted });
-      for (const { key, head } of found) {
-        const record = this.#stateAt({ key: key.toString(), head, revision });
-        if (record === undefined) continue;
+      let looked = 0;
+      for (const chain of this.#log.index.chains({ prefix, after })) {
+        if (looked === scanChunkMax) break;
+        looked += 1;
+        after = chain.key;
+        const place = placeAt(chain, revision);
+        if (place === undefined) continue;
         if (records.length >= limit) return { records, revision, more: true };
-        records.push(record);
+        records.push(storedRecord(this.#log.read(place)));
       }
-      const last = found.at(-1);
-      if (last === undefined || found.length < wanted) return { records, revision, more: false };
-      start = justAfter(last.key);
+      if (looked < scanChunkMax) return { records, revision, more: false };
       await nextTurn();
       this.#assertOpen();
       this.#checkReadable(revision);
@@ -154,8 +195,8 @@ class EmbeddedStore implements Store {
   }
 
   put(request: PutRequest): Promise<WriteResult> {
-    const { key, value, expect, hint } = request;
-    return this.#write({ key, bytes: value.length + 200 }, (write) => {
+    const { key, value, expect, hint, purpose = 'growth' } = request;
+    return this.#write({ key, bytes: value.length + 200, purpose }, (write) => {
       const { batch, keyBytes, head } = write;
       if ((head.deleted ? 0 : head.modRevision) !== expect) return undefined;
       const createRevision = head.deleted ? batch.nextRevision : head.createRevision;
@@ -166,7 +207,7 @@ class EmbeddedStore implements Store {
 
   delete(request: DeleteRequest): Promise<WriteResult> {
     const { key, expect } = request;
-    return this.#write({ key, bytes: 200 }, ({ batch, keyBytes, head }) => {
+    return this.#write({ key, bytes: 200, purpose: 'removal' }, ({ batch, keyBytes, head }) => {
       if (head.deleted || head.modRevision !== expect) return undefined;
       return batch.delete({ key, keyBytes, previous: head.modRevision });
     });
@@ -179,32 +220,30 @@ class EmbeddedStore implements Store {
 
   async compact(revision: Revision): Promise<void> {
     this.#assertOpen();
-    if (revision <= this.#state.compacted) return;
+    if (revision <= this.#log.state.compacted) return;
     this.#checkReadable(revision);
     await this.#task((batch) => {
       batch.compacted = Math.max(batch.compacted, revision);
     });
-    await this.#sweep();
+    await this.#log.clean(this.#guard.alarms.length > 0 ? 'urgent' : 'normal');
   }
 
   async ping(): Promise<void> {
     this.#assertOpen();
-    this.#database.checkInPlace();
-    if (this.#lastFailure !== undefined) await this.#task((batch) => batch.touch());
-    else this.#database.state();
+    this.#log.checkInPlace();
   }
 
   async sizeBytes(): Promise<number> {
     this.#assertOpen();
-    return this.#database.sizeBytes();
+    return this.#log.fileBytes;
   }
 
   async snapshot(): Promise<StoreSnapshot> {
     this.#assertOpen();
-    const held = this.#database.hold();
+    const release = this.#log.hold();
     let isOpen = true;
     const close = () => {
-      if (isOpen) held.release();
+      if (isOpen) release();
       isOpen = false;
       this.#snapshots.delete(close);
     };
@@ -212,12 +251,8 @@ class EmbeddedStore implements Store {
     const check = () => {
       if (!isOpen) throw closedStore();
     };
-    try {
-      return { revision: held.state().revision, records: recordsOf(held, check), close };
-    } catch (error) {
-      close();
-      throw error;
-    }
+    const { revision } = this.#log.state;
+    return { revision, records: recordsOf(this.#log, { revision, check }), close };
   }
 
   close(): Promise<void> {
@@ -230,7 +265,7 @@ class EmbeddedStore implements Store {
     for (const close of [...this.#snapshots]) close();
     this.#hub.end(closedStore());
     try {
-      await this.#database.close();
+      await this.#log.close();
     } finally {
       this.#lock.release();
     }
@@ -247,43 +282,32 @@ class EmbeddedStore implements Store {
   }
 
   #checkReadable(at: Revision): void {
-    checkReadable(at, { compacted: this.#state.compacted, newest: this.#state.revision });
+    checkReadable(at, { compacted: this.#log.state.compacted, newest: this.#log.state.revision });
   }
 
-  /** A key as it stood at `revision`, by following its chain back from the head. */
-  #stateAt(from: {
-    readonly key: string;
-    readonly head: Head;
-    readonly revision: Revision;
-  }): StoredRecord | undefined {
-    const { key, head, revision } = from;
-    let at = head.modRevision;
-    let creation = false;
-    while (at > 0) {
-      const record = this.#database.record(at);
-      if (record === undefined) {
-        // What preceded a creation was a deletion, which compaction removes.
-        if (creation && at <= this.#state.compacted) return undefined;
-        throw damaged(`the record of revision ${at} is gone`);
-      }
-      if (record.key !== key) throw damaged(`the record of revision ${at} is of another key`);
-      if (at <= revision) return record.kind === 'put' ? storedRecord(record) : undefined;
-      creation = record.createRevision === at;
-      at = record.previous;
-    }
-    return undefined;
+  #recordAt(chain: KeyChain, revision: Revision): StoredRecord | undefined {
+    const place = placeAt(chain, revision);
+    return place && storedRecord(this.#log.read(place));
   }
 
   #history(after: Revision): HistoryChunk {
-    const through = this.#state.revision;
-    const found = this.#database.records({ after, through, limit: scanChunkMax });
+    const { index, state } = this.#log;
+    const found = index.writesAfter(after, scanChunkMax);
     const last = found.at(-1);
     const complete = found.length < scanChunkMax || last === undefined;
-    return { events: found.map(eventOf), through: complete ? through : last.revision };
+    const events = found.map((place) => this.#eventOf(place));
+    return { events, through: complete ? state.revision : last.revision };
+  }
+
+  #eventOf(place: Place): StoreEvent {
+    const { revision, createRevision, chain } = place;
+    if (place.deleted) return { type: 'delete', key: chain.key, revision };
+    const { value } = this.#log.read(place);
+    return { type: 'put', key: chain.key, value, createRevision, revision };
   }
 
   async #write(
-    target: { readonly key: string; readonly bytes: number },
+    target: Pick<Task, 'bytes' | 'purpose'> & { readonly key: string },
     attempt: (write: {
       readonly batch: CommitBatch;
       readonly keyBytes: Buffer;
@@ -291,21 +315,23 @@ class EmbeddedStore implements Store {
     }) => Revision | undefined,
   ): Promise<WriteResult> {
     this.#assertOpen();
-    const { key, bytes } = target;
-    const keyBytes = encodeKey(key);
+    const { key, bytes, purpose } = target;
+    const keyBytes = Buffer.from(checkedKey(key));
     return new Promise((resolve, reject) => {
       let result: WriteResult;
       this.#enqueue({
         bytes,
+        purpose,
         prepare: (batch) => {
           const mine = batch.record(key);
-          const head = mine?.head ?? this.#database.head(keyBytes) ?? neverWritten;
+          const chain = this.#log.index.chain(key);
+          const head = mine?.head ?? headOf(chain);
           const revision = attempt({ batch, keyBytes, head });
           if (revision !== undefined) result = { ok: true, revision };
           else if (mine !== undefined) result = { ok: false, current: mine.record };
           else {
-            const current = this.#stateAt({ key, head, revision: this.#state.revision });
-            result = { ok: false, current };
+            const { revision: newest } = this.#log.state;
+            result = { ok: false, current: chain && this.#recordAt(chain, newest) };
           }
         },
         done: () => resolve(result),
@@ -317,7 +343,7 @@ class EmbeddedStore implements Store {
   /** A task without an answer, in line with the writes. */
   #task(prepare: (batch: CommitBatch) => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#enqueue({ bytes: 0, prepare, done: resolve, failed: reject });
+      this.#enqueue({ bytes: 0, purpose: 'removal', prepare, done: resolve, failed: reject });
     });
   }
 
@@ -349,9 +375,10 @@ class EmbeddedStore implements Store {
   }
 
   async #writeBatch(tasks: readonly Task[]): Promise<void> {
-    const batch = new CommitBatch(this.#state);
+    const admitted = await this.#admit(tasks);
+    const batch = new CommitBatch(this.#log.state);
     const prepared: Task[] = [];
-    for (const task of tasks) {
+    for (const task of admitted) {
       try {
         task.prepare(batch);
         prepared.push(task);
@@ -360,99 +387,85 @@ class EmbeddedStore implements Store {
       }
     }
     try {
-      if (batch.dirty) await this.#database.commit(batch.changes, batch.state());
+      if (batch.dirty) await this.#log.commit(batch.records, batch.state());
     } catch (error) {
-      this.#lastFailure = error;
-      this.#logger.error('A commit of the store failed', { error: String(error) });
+      if (this.#failure === undefined) {
+        this.#logger.error('A commit of the store failed', { error: String(error) });
+      }
+      this.#failure = error as StoreError;
       for (const task of prepared) task.failed(error);
       return;
     }
     if (batch.dirty) {
-      this.#lastFailure = undefined;
-      this.#state = batch.state();
+      if (this.#failure !== undefined) this.#logger.info('The store can be written again');
+      this.#failure = undefined;
       if (batch.events.length > 0) this.#hub.publish(batch.events);
     }
     for (const task of prepared) task.done();
   }
 
-  #sweepInBackground(): void {
-    this.#sweep().catch((error: unknown) => {
-      if (this.#closing !== undefined) return;
-      this.#logger.warn('Sweeping compacted history failed', { error: String(error) });
+  /** The tasks there is room for; the others are refused. */
+  async #admit(tasks: readonly Task[]): Promise<readonly Task[]> {
+    let bytes = 0;
+    for (const task of tasks) if (task.purpose === 'growth') bytes += task.bytes;
+    if (bytes === 0) return tasks;
+    const asked = this.#guard.refusal(bytes);
+    const refusal = asked instanceof Promise ? await asked : asked;
+    if (refusal === undefined) return tasks;
+    return tasks.filter((task) => {
+      if (task.purpose === 'growth') task.failed(refusal);
+      return task.purpose !== 'growth';
     });
-  }
-
-  /** Removes superseded records up to the compaction revision, a bounded piece per batch. */
-  #sweep(): Promise<void> {
-    this.#sweeping ??= this.#sweepAll().finally(() => {
-      this.#sweeping = undefined;
-    });
-    return this.#sweeping;
-  }
-
-  async #sweepAll(): Promise<void> {
-    while (this.#state.swept < this.#state.compacted && this.#closing === undefined) {
-      await this.#task((batch) => this.#sweepPiece(batch));
-      await nextTurn();
-    }
-  }
-
-  #sweepPiece(batch: CommitBatch): void {
-    const { swept: after, compacted: through } = this.#state;
-    const records = this.#database.records({ after, through, limit: sweepChunkMax });
-    for (const { revision, kind, key, previous } of records) {
-      if (previous > 0) batch.forget(previous);
-      if (kind !== 'delete') continue;
-      batch.forget(revision);
-      const keyBytes = encodeKey(key);
-      const head = batch.record(key)?.head ?? this.#database.head(keyBytes);
-      if (head?.modRevision === revision) batch.forgetKey(keyBytes);
-    }
-    const last = records.at(-1);
-    batch.swept = records.length < sweepChunkMax || last === undefined ? through : last.revision;
   }
 }
 
 async function* recordsOf(
-  held: HeldState,
-  check: () => void,
+  log: RecordLog,
+  state: { readonly revision: Revision; readonly check: () => void },
 ): AsyncGenerator<readonly StoredRecord[]> {
-  let start: Buffer | undefined;
-  for (;;) {
-    check();
-    const { records, last } = held.records(start);
-    if (last === undefined) return;
-    if (records.length > 0) yield records.map(storedRecord);
-    start = justAfter(last);
+  const { revision, check } = state;
+  let records: StoredRecord[] = [];
+  let looked = 0;
+  let bytes = 0;
+  for (const chain of log.index.chains({ prefix: '' })) {
+    const place = placeAt(chain, revision);
+    looked += 1;
+    if (place !== undefined) {
+      check();
+      const record = storedRecord(log.read(place));
+      records.push(record);
+      bytes += record.value.length;
+    }
+    if (looked < heldChainsMax && bytes < snapshotPieceBytes) continue;
+    if (records.length > 0) yield records;
+    records = [];
+    looked = 0;
+    bytes = 0;
     await nextTurn();
   }
+  check();
+  if (records.length > 0) yield records;
+}
+
+/** The write that a key's state at a revision comes from; undefined when it is not there then. */
+function placeAt(chain: KeyChain, revision: Revision): Place | undefined {
+  let place: Place | undefined = chain.head;
+  while (place !== undefined && place.revision > revision) place = place.older;
+  return place?.deleted ? undefined : place;
 }
 
 const neverWritten: Head = { modRevision: 0, createRevision: 0, deleted: true };
 
-function encodeKey(key: string): Buffer {
-  const bytes = Buffer.from(key);
-  if (bytes.length === 0 || bytes.length > keyBytesMax) {
-    throw new RangeError(
-      `a store key has 1 to ${keyBytesMax} bytes of UTF-8, this one has ${bytes.length}`,
-    );
-  }
-  return bytes;
+function headOf(chain: KeyChain | undefined): Head {
+  if (chain === undefined) return neverWritten;
+  const { revision, createRevision, deleted } = chain.head;
+  return { modRevision: revision, createRevision, deleted };
 }
 
-function boundsOf(request: RangeRequest): { start: Buffer | undefined; end: Buffer | undefined } {
-  const prefix = Buffer.from(request.prefix);
-  const after = request.after === undefined ? undefined : justAfter(Buffer.from(request.after));
-  if (prefix.length === 0) return { start: after, end: undefined };
-  const end = Buffer.from(prefix);
-  // Bytes of UTF-8 are never 0xff, so the last one can always grow.
-  end[end.length - 1] = (end[end.length - 1] as number) + 1;
-  const start = after !== undefined && Buffer.compare(after, prefix) > 0 ? after : prefix;
-  return Buffer.compare(start, end) < 0 ? { start, end } : { start: end, end };
-}
-
-function justAfter(key: Buffer): Buffer {
-  return Buffer.concat([key, Buffer.alloc(1)]);
+function checkedKey(key: string): string {
+  const bytes = Buffer.byteLength(key);
+  if (bytes > 0 && bytes <= keyBytesMax) return key;
+  throw new RangeError(`a store key has 1 to ${keyBytesMax} bytes of UTF-8, this one has ${bytes}`);
 }
 
 function nextTurn(): Promise<void> {
@@ -462,10 +475,4 @@ function nextTurn(): Promise<void> {
 function storedRecord(record: LogRecord): StoredRecord {
   const { key, value, createRevision, revision } = record;
   return { key, value, createRevision, modRevision: revision };
-}
-
-function eventOf(record: LogRecord): StoreEvent {
-  const { kind, key, value, createRevision, revision } = record;
-  if (kind === 'delete') return { type: 'delete', key, revision };
-  return { type: 'put', key, value, createRevision, revision };
 }

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib';
 import { type Revision, StoreError } from '../contract.ts';
 
 /**
- * One write as the log keeps it, under its revision as an 8-byte big-endian key:
+ * One write as the log keeps it (frame.ts); LMDB had it under its revision as an 8-byte big-endian key:
  *
  *     checksum 4 | kind 1 | createRevision 6 | previous 6 | key length 2 | key | value
  *
@@ -19,15 +19,7 @@ export interface LogRecord {
   readonly previous: Revision;
 }
 
-/** The newest write of a key: `checksum 4 | modRevision 6 | createRevision 6 | deleted 1`. */
-export interface Head {
-  readonly modRevision: Revision;
-  /** Of the key's present life; 0 when deleted. */
-  readonly createRevision: Revision;
-  readonly deleted: boolean;
-}
-
-/** Where the store stands: `checksum 4 | revision 6 | compacted 6 | swept 6`. */
+/** Where a store of format 1 stands: `checksum 4 | revision 6 | compacted 6 | swept 6`. */
 export interface StoreState {
   readonly revision: Revision;
   /** Oldest readable revision. */
@@ -37,7 +29,6 @@ export interface StoreState {
 }
 
 const recordHeader = 19;
-export const headSize = 17;
 const stateSize = 22;
 
 const highFactor = 2 ** 32;
@@ -49,12 +40,6 @@ function writeRevision(target: Buffer, revision: Revision, offset: number): void
 
 function readRevision(source: Buffer, offset: number): Revision {
   return source.readUInt16BE(offset) * highFactor + source.readUInt32BE(offset + 2);
-}
-
-export function encodeLogKey(target: Buffer, revision: Revision): Buffer {
-  target.writeUInt16BE(0, 0);
-  writeRevision(target, revision, 2);
-  return target;
 }
 
 export function decodeLogKey(key: Uint8Array): Revision {
@@ -80,6 +65,20 @@ export function encodeLogRecord(
   return target;
 }
 
+/** What the index needs of a record that is known to be sound; copies nothing. */
+export function decodeLogRecordHead(source: Buffer): {
+  readonly key: string;
+  readonly createRevision: Revision;
+  readonly deleted: boolean;
+} {
+  const keyEnd = recordHeader + source.readUInt16BE(17);
+  return {
+    key: source.toString('utf8', recordHeader, keyEnd),
+    createRevision: readRevision(source, 5),
+    deleted: source[4] !== 1,
+  };
+}
+
 /** Copies what it returns; `source` may be a buffer that the next read overwrites. */
 export function decodeLogRecord(source: Buffer, revision: Revision): LogRecord {
   if (
@@ -97,34 +96,6 @@ export function decodeLogRecord(source: Buffer, revision: Revision): LogRecord {
     createRevision: readRevision(source, 5),
     previous: readRevision(source, 11),
   };
-}
-
-export function encodeHead(target: Buffer, head: Head): Buffer {
-  writeRevision(target, head.modRevision, 4);
-  writeRevision(target, head.createRevision, 10);
-  target[16] = head.deleted ? 1 : 0;
-  target.writeUInt32BE(crc32(target.subarray(4, headSize)), 0);
-  return target;
-}
-
-export function decodeHead(source: Buffer): Head {
-  if (source.length !== headSize || crc32(source.subarray(4)) !== source.readUInt32BE(0)) {
-    throw damaged('an entry of the key index does not match its checksum');
-  }
-  return {
-    modRevision: readRevision(source, 4),
-    createRevision: readRevision(source, 10),
-    deleted: source[16] === 1,
-  };
-}
-
-export function encodeState(state: StoreState): Buffer {
-  const target = Buffer.alloc(stateSize);
-  writeRevision(target, state.revision, 4);
-  writeRevision(target, state.compacted, 10);
-  writeRevision(target, state.swept, 16);
-  target.writeUInt32BE(crc32(target.subarray(4)), 0);
-  return target;
 }
 
 export function decodeState(source: Buffer): StoreState {

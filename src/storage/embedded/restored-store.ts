@@ -4,17 +4,13 @@ import { dirname, join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { makeDirectories } from '../../base/make-directories.ts';
 import { type Revision, type StoredRecord, StoreError } from '../contract.ts';
-import {
-  type Change,
-  keyBytesMax,
-  prepareDirectory,
-  RecordDatabase,
-  syncDirectory,
-} from './database.ts';
 import { lockDirectory } from './directory-lock.ts';
-import { encodeHead, encodeLogKey, encodeLogRecord, headSize, logRecordSize } from './record.ts';
+import { keyBytesMax } from './embedded-store.ts';
+import type { NewRecord } from './frame.ts';
+import { LogBuilder, syncDirectory } from './log-builder.ts';
+import { logDirectory, prepareDirectory, writeMarker } from './store-directory.ts';
 
-const commitBytesMax = 8 * 2 ** 20;
+const pieceBytes = 2 ** 20;
 
 /** Takes records, in any order, each key once. */
 export interface RecordSink {
@@ -39,7 +35,7 @@ export async function makeRestoredStore(options: {
   const lock = lockDirectory({ directory: staging, nowMs: clock.now() });
   try {
     await clear(staging);
-    await fillDatabase(staging, fill);
+    await fillLog(staging, fill);
     await putInPlace({ staging, directory });
     lock.release();
   } catch (error) {
@@ -56,18 +52,14 @@ async function clear(staging: string): Promise<void> {
   }
 }
 
-async function fillDatabase(
+async function fillLog(
   staging: string,
   fill: (sink: RecordSink) => Promise<Revision>,
 ): Promise<void> {
-  const database = new RecordDatabase({ directory: staging });
-  try {
-    const writer = new BulkWriter(database);
-    const revision = await fill(writer);
-    await writer.finish(revision);
-  } finally {
-    await database.close();
-  }
+  const writer = new BulkWriter(new LogBuilder(logDirectory(staging)));
+  const revision = await fill(writer);
+  await writer.finish(revision);
+  await writeMarker(staging);
 }
 
 async function putInPlace(places: { staging: string; directory: string }): Promise<void> {
@@ -79,61 +71,50 @@ async function putInPlace(places: { staging: string; directory: string }): Promi
     throw new StoreError({ code: 'unavailable', message });
   }
   await rename(staging, directory);
-  syncDirectory(parent);
+  await syncDirectory(parent);
 }
 
 /**
- * Until the end the state says revision 0, which no program takes for whole beside a log that goes
- * on behind it.
+ * Until the end the log stands at revision 0, which no program takes for whole beside records that
+ * are newer.
  */
 class BulkWriter implements RecordSink {
-  readonly #database: RecordDatabase;
-  #changes: Change[] = [];
+  readonly #builder: LogBuilder;
+  readonly #revisions = new Set<Revision>();
+  #records: NewRecord[] = [];
   #bytes = 0;
-  #added = 0;
 
-  constructor(database: RecordDatabase) {
-    this.#database = database;
+  constructor(builder: LogBuilder) {
+    this.#builder = builder;
   }
 
   async add(records: readonly StoredRecord[]): Promise<void> {
     for (const record of records) {
       this.#append(record);
-      if (this.#bytes >= commitBytesMax)
-        await this.#commit({ revision: 0, compacted: 0, swept: 0 });
+      if (this.#bytes >= pieceBytes) await this.#write();
     }
   }
 
   async finish(revision: Revision): Promise<void> {
-    await this.#commit({ revision, compacted: revision, swept: revision });
-    const found = this.#database.countRecords();
-    if (found !== this.#added) throw unusable('two records have one revision');
+    await this.#write();
+    await this.#builder.finish({ revision, compacted: revision });
   }
 
-  #append({ key, value, createRevision, modRevision }: StoredRecord): void {
+  #append({ key, value, createRevision, modRevision: revision }: StoredRecord): void {
     const keyBytes = Buffer.from(key);
     if (keyBytes.length > keyBytesMax) throw unusable(`a key has ${keyBytes.length} bytes`);
-    const fields = { kind: 'put', keyBytes, value, createRevision, previous: 0 } as const;
-    const target = Buffer.allocUnsafe(logRecordSize(keyBytes, value));
-    const record = encodeLogRecord(target, { ...fields, revision: modRevision });
-    const head = encodeHead(Buffer.allocUnsafe(headSize), {
-      modRevision,
-      createRevision,
-      deleted: false,
-    });
-    this.#changes.push(
-      { table: 'log', key: encodeLogKey(Buffer.allocUnsafe(8), modRevision), value: record },
-      { table: 'heads', key: keyBytes, value: head },
-    );
-    this.#bytes += record.length;
-    this.#added += 1;
+    if (this.#revisions.has(revision)) throw unusable('two records have one revision');
+    this.#revisions.add(revision);
+    const fields = { kind: 'put', key, keyBytes, value, createRevision, previous: 0 } as const;
+    this.#records.push({ ...fields, revision });
+    this.#bytes += value.length;
   }
 
-  async #commit(state: Parameters<RecordDatabase['commit']>[1]): Promise<void> {
-    const changes = this.#changes;
-    this.#changes = [];
+  async #write(): Promise<void> {
+    const records = this.#records;
+    this.#records = [];
     this.#bytes = 0;
-    await this.#database.commit(changes, state);
+    if (records.length > 0) await this.#builder.add(records);
   }
 }
 

@@ -1,0 +1,127 @@
+import { closeSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Revision } from '../contract.ts';
+import { decodeFrame, type Frame } from './frame.ts';
+import type { LogIndex } from './log-index.ts';
+import { damaged, decodeLogRecordHead } from './record.ts';
+import { markOf, openSegmentFile, readHeader, Segment, segmentHeaderBytes } from './segment.ts';
+
+const logName = /^log\.(\d{1,15})$/;
+
+export const segmentPath = (directory: string, sequence: number): string =>
+  join(directory, `log.${sequence}`);
+
+/**
+ * Reads a log into an index (STORE-1). What a crash cut off at its end is not there; what was
+ * acknowledged and cannot be read any more is damage.
+ *
+ * @returns its segments, oldest first, never none
+ * @throws StoreError `damaged`
+ */
+export function recover(directory: string, index: LogIndex): Segment[] {
+  const segments = openSegments(directory);
+  try {
+    const replay: Replay = { index, newest: 0, revision: 0, compacted: 0 };
+    for (const [position, segment] of segments.entries()) {
+      replaySegment(replay, segment, segments[position + 1]);
+    }
+    if (replay.newest > replay.revision) {
+      throw damaged(`the log goes on after revision ${replay.revision}`);
+    }
+    index.revision = replay.revision;
+    index.compact(replay.compacted);
+    index.sort();
+    return segments;
+  } catch (error) {
+    for (const segment of segments) segment.close();
+    throw error;
+  }
+}
+
+interface Replay {
+  readonly index: LogIndex;
+  /** The highest revision of any record. */
+  newest: Revision;
+  /** What the last frame says. */
+  revision: Revision;
+  compacted: Revision;
+}
+
+/** All segments that belong to the log; files before its first one are rests, and are removed. */
+function openSegments(directory: string): Segment[] {
+  const sequences = sequencesIn(directory);
+  const newest = sequences.at(-1);
+  if (newest === undefined) throw damaged(`${directory} has no log`);
+  const last = openOne(directory, newest);
+  const segments = [last];
+  try {
+    const mark = markOf(last.read(0, segmentHeaderBytes), last.header.seed);
+    const first = Math.max(last.header.first, mark?.first ?? 0);
+    for (const rest of sequences.filter((sequence) => sequence < first)) {
+      rmSync(segmentPath(directory, rest), { force: true });
+    }
+    for (let sequence = newest - 1; sequence >= first; sequence--) {
+      if (!sequences.includes(sequence)) {
+        throw damaged(`${segmentPath(directory, sequence)} is missing`);
+      }
+      segments.unshift(openOne(directory, sequence));
+    }
+    return segments;
+  } catch (error) {
+    for (const segment of segments) segment.close();
+    throw error;
+  }
+}
+
+function sequencesIn(directory: string): number[] {
+  const found = readdirSync(directory).flatMap((name) => {
+    const match = logName.exec(name);
+    return match === null ? [] : [Number(match[1])];
+  });
+  return found.sort((one, other) => one - other);
+}
+
+function openOne(directory: string, sequence: number): Segment {
+  const path = segmentPath(directory, sequence);
+  const descriptor = openSegmentFile(path);
+  try {
+    const header = readHeader(path, descriptor);
+    if (header.sequence !== sequence) throw damaged(`${path} is log.${header.sequence}`);
+    return new Segment({ path, descriptor, header });
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
+}
+
+function replaySegment(replay: Replay, segment: Segment, next: Segment | undefined): void {
+  const { seed, size } = segment.header;
+  const bytes = segment.read(0, size);
+  const end = next?.header.previousEnd ?? size;
+  for (;;) {
+    const frame = segment.end < end ? decodeFrame(bytes, segment.end, seed) : undefined;
+    if (frame === undefined) break;
+    replayFrame(replay, { frame, bytes, segment });
+    segment.end = frame.end;
+  }
+  const durable = next?.header.previousEnd ?? markOf(bytes, seed)?.end ?? 0;
+  if (segment.end < durable || (next !== undefined && segment.end > durable)) {
+    throw damaged(`${segment.path} cannot be read after byte ${segment.end}`);
+  }
+}
+
+function replayFrame(
+  replay: Replay,
+  found: { readonly frame: Frame; readonly bytes: Buffer; readonly segment: Segment },
+): void {
+  const { frame, bytes, segment } = found;
+  const { index } = replay;
+  for (const { revision, offset, size } of frame.records) {
+    const source = bytes.subarray(offset, offset + size);
+    index.add({ ...decodeLogRecordHead(source), revision, segment, offset, size });
+    if (revision > replay.newest) replay.newest = revision;
+  }
+  replay.revision = frame.revision;
+  replay.compacted = frame.compacted;
+  index.compact(frame.compacted);
+}
