@@ -103,13 +103,18 @@ async function start(options: ServerOptions, logger: Logger): Promise<RunningSer
     clock: systemClock,
     logger,
   });
-  writeAdminKubeconfig({
-    path: adminKubeconfig,
-    server: running.url,
-    ...(running.caPem === undefined ? {} : { caPem: running.caPem }),
-    credential: { token },
-    context: 'wheelhouse',
-  });
+  try {
+    writeAdminKubeconfig({
+      path: adminKubeconfig,
+      server: running.url,
+      ...(running.caPem === undefined ? {} : { caPem: running.caPem }),
+      credential: { token },
+      context: 'wheelhouse',
+    });
+  } catch (error) {
+    // A full disk is no reason not to serve what is on it.
+    logger.error('the kubeconfig cannot be written', { adminKubeconfig, error: String(error) });
+  }
   logger.info('listening', { url: running.url, adminKubeconfig });
   return running;
 }

@@ -236,6 +236,7 @@ async function putMarked(
       value,
       expect: current.revision,
       hint: new EntryHint(index, def.storage),
+      purpose: 'removal',
     }),
   );
   if (!result.ok) return { current: entryOf(def, result.current) };

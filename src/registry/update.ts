@@ -410,7 +410,9 @@ async function putChanged(
   const storeKey = def.storage.prefix + key;
   const hint = new EntryHint(index, def.storage);
   const expect = current.revision;
-  const result = await storing(() => registry.store.put({ key: storeKey, value, expect, hint }));
+  const purpose = purposeOf(stored, { before: current.json, after: value });
+  const put = { key: storeKey, value, expect, hint, purpose };
+  const result = await storing(() => registry.store.put(put));
   if (!result.ok) return { current: entryOf(def, result.current) };
   const { revision } = result;
   const { createRevision } = current;
@@ -418,4 +420,16 @@ async function putChanged(
   rememberPresent(def, entry);
   keepDecoded(registry, { storeKey, entry, object: stored, context });
   return { written: { entry, created: false } };
+}
+
+/** What a step on an object's way out may add to it: conditions, and who wrote them. */
+const partingBytesMax = 4096;
+
+/** Whether a write brings an object closer to its end, for which a store keeps room (TRUST-8). */
+function purposeOf(
+  object: ApiObject,
+  sizes: { readonly before: Buffer; readonly after: Buffer },
+): 'growth' | 'removal' {
+  if (object.metadata.deletionTimestamp === undefined) return 'growth';
+  return sizes.after.length <= sizes.before.length + partingBytesMax ? 'removal' : 'growth';
 }

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { makeDirectories } from '../base/make-directories.ts';
 
@@ -19,8 +19,12 @@ export function writeFileAtomically(options: {
   rmSync(temporary, { force: true });
   const file = openSync(temporary, 'wx', mode);
   try {
-    writeSync(file, text);
+    // Not `writeSync`: a disk that is nearly full may take only a part.
+    writeFileSync(file, text);
     if (atStart === 'kept') fsyncSync(file);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
   } finally {
     closeSync(file);
   }

@@ -83,7 +83,12 @@ export interface ServerConfig {
   readonly advertiseAddress?: string;
   readonly store:
     | { readonly type: 'memory' }
-    | { readonly type: 'embedded'; readonly directory: string }
+    | {
+        readonly type: 'embedded';
+        readonly directory: string;
+        /** Above which the store takes no more; no quota when absent. */
+        readonly quotaBytes?: number;
+      }
     | ({ readonly type: 'etcd' } & EtcdSettings);
   /** `frozen`: who changes an object that others share fails at once. For tests; it costs time. */
   readonly sharedObjects?: 'plain' | 'frozen';

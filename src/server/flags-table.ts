@@ -210,6 +210,13 @@ export const serverFlags = {
     stage: 'own',
     help: 'Where objects are kept: embedded (on disk, in --data-dir), memory (gone at exit) or etcd3. The last one when --etcd-servers is given.',
   },
+  'quota-backend-bytes': {
+    group: 'Storage',
+    type: 'int',
+    default: '0',
+    stage: 'own',
+    help: 'Bytes of objects and their history above which the embedded store takes no more: writes that do not make room are refused with 503 and /readyz fails until there is room again. 0 is no quota; the store always keeps a twentieth of its disk free, 64 MiB at most.',
+  },
   'etcd-compaction-interval': {
     group: 'Storage',
     type: 'duration',

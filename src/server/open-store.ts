@@ -1,8 +1,11 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { startCompactor } from '../storage/compactor.ts';
-import type { Store } from '../storage/contract.ts';
 import type { ServerConfig } from './config.ts';
 import type { OpenedStore } from './opened-store.ts';
+import { boundedCheck } from './store-check.ts';
+
+/** How long a disk may take to show that it can be written. */
+const spaceTimeoutMs = 2000;
 
 /** Opens the configured store for objects of the kinds; its module is loaded only then. */
 export async function openStore(
@@ -14,9 +17,10 @@ export async function openStore(
     const { openSharedStore } = await import('./etcd.ts');
     return openSharedStore(config, chosen, kinds);
   }
-  const store = await openOwnStore(config, chosen);
+  const { store, space } = await openOwnStore(config, chosen);
   return {
     store,
+    ...(space && { space }),
     startCompactor: () => startCompactor({ store, clock, logger, intervalMs }),
     close: () => store.close(),
   };
@@ -25,11 +29,21 @@ export async function openStore(
 async function openOwnStore(
   { clock, logger }: ServerConfig,
   chosen: Exclude<ServerConfig['store'], { readonly type: 'etcd' }>,
-): Promise<Store> {
+): Promise<Pick<OpenedStore, 'store' | 'space'>> {
   if (chosen.type === 'memory') {
     const { createMemoryStore } = await import('../storage/memory/memory-store.ts');
-    return createMemoryStore({ clock });
+    return { store: createMemoryStore({ clock }) };
   }
   const { openEmbeddedStore } = await import('../storage/embedded/embedded-store.ts');
-  return openEmbeddedStore({ directory: chosen.directory, clock, logger });
+  const { directory, quotaBytes } = chosen;
+  const store = await openEmbeddedStore({
+    directory,
+    clock,
+    logger,
+    ...(quotaBytes !== undefined && { quotaBytes }),
+  });
+  const ping = () => store.checkWritable();
+  const words = 'the store takes no new data';
+  const check = boundedCheck({ ping, clock, timeoutMs: spaceTimeoutMs, words });
+  return { store, space: { check, alarms: () => store.alarms } };
 }

@@ -2,6 +2,7 @@ import type { SharedReservations } from '../admission/quota-ledger.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import type { Compactor } from '../storage/compactor.ts';
 import type { Store } from '../storage/contract.ts';
+import type { StoreAlarm } from '../storage/embedded/embedded-store.ts';
 import type { Presence } from './presence.ts';
 import type { StoreChecks } from './store-check.ts';
 
@@ -10,10 +11,20 @@ export interface OpenedStore {
   readonly store: Store;
   /** Starts to forget history at the retention. */
   startCompactor(): Compactor;
+  /** Whether the store can be written, where it has a disk of its own (TRUST-8). */
+  readonly space?: StoreSpace;
   /** What several servers on one store need; absent where there can be but one. */
   readonly shared?: SharedStore;
   /** Closes the store, having given up what this server holds there. */
   close(): Promise<void>;
+}
+
+/** How much room a store has. */
+export interface StoreSpace {
+  /** Answers in time, whatever the disk does; rejects with why the store takes no more. */
+  check(): Promise<void>;
+  /** As of the last write or check. */
+  alarms(): readonly StoreAlarm[];
 }
 
 /** What a server does, on a store that others use too, besides keeping objects there. */

@@ -193,7 +193,9 @@ function storeOf(
     };
   }
   if (type === 'memory') return { store: { type } };
-  return { store: { type: 'embedded', directory: storeDirectory(values['data-dir']) } };
+  const directory = storeDirectory(values['data-dir']);
+  const quotaBytes = values['quota-backend-bytes'];
+  return { store: { type: 'embedded', directory, ...(quotaBytes > 0 && { quotaBytes }) } };
 }
 
 function limitsOf(values: Values): ServerConfig['limits'] {
@@ -265,6 +267,7 @@ function checkNumbers(values: Values): void {
     'livez-grace-period',
     'shutdown-delay-duration',
     'etcd-compaction-interval',
+    'quota-backend-bytes',
     'event-ttl',
     'v',
   ] as const;

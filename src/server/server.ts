@@ -37,6 +37,7 @@ import { serviceNumbersLook } from './service-number-metrics.ts';
 import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
 import { readNamedCertificates } from './serving-certificates.ts';
 import { runStartHooks } from './start-hooks.ts';
+import { alarmLook } from './store-metrics.ts';
 import { isAlwaysServed, refusalWhileStopping, withFilters } from './traffic.ts';
 
 /** A server that listens. */
@@ -108,7 +109,8 @@ async function start(
   metrics.countInFlight(gates.flowControl);
   const checks = storage.shared?.checks;
   const { clock, storageWaitMs } = config;
-  const hooks = runStartHooks({ api, dialect, clock, health, checks, storageWaitMs });
+  const { space } = storage;
+  const hooks = runStartHooks({ api, dialect, clock, health, checks, space, storageWaitMs });
   await hooks.headStart;
   const answer = (exchange: Exchange) => void serve(exchange, gates, api.endpoints);
   const on = { answer, registry, memory: memory.budget };
@@ -183,6 +185,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   services.readFrom(api, shared?.claims);
   metrics.countObjects(api);
   metrics.measureSize(store);
+  if (storage.space !== undefined) metrics.lookAt(alarmLook(metrics.registry, storage.space));
   metrics.lookAt(serviceNumbersLook(metrics.registry, services));
   const { registry, lookAt } = metrics;
   const limitBytes = config.limits.memoryBytes ?? 0;

@@ -3,6 +3,7 @@ import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
 import { createSystemNamespaces, createSystemPriorities } from './bootstrap.ts';
 import type { Health } from './health.ts';
+import type { StoreSpace } from './opened-store.ts';
 import type { StoreChecks } from './store-check.ts';
 
 /**
@@ -28,10 +29,12 @@ export function runStartHooks(options: {
   readonly health: Health;
   /** How a store that is elsewhere is asked; the store itself when absent. */
   readonly checks: StoreChecks | undefined;
+  /** Whether the store can be written, where that is known. */
+  readonly space: StoreSpace | undefined;
   /** How long the caches that every request needs are waited for; for ever when absent. */
   readonly storageWaitMs?: number | undefined;
 }): StartHooks {
-  const { api, dialect, clock, health, checks } = options;
+  const { api, dialect, clock, health, checks, space } = options;
   const { registry } = api;
   const snapshot = () => api.catalogue.snapshot();
   const own = [{ suffix: '', run: () => registry.store.ping() }];
@@ -41,6 +44,8 @@ export function runStartHooks(options: {
   for (const { suffix, run } of checks?.ready ?? []) {
     health.addReadyz({ name: dialect.storeCheck + suffix, run });
   }
+  // On readyz alone: a new start makes no room on a disk.
+  if (space !== undefined) health.addReadyz({ name: 'storage-writable', run: space.check });
   const namespaces = once(() =>
     createSystemNamespaces({ registry, snapshot: snapshot(), dialect }),
   );

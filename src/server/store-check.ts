@@ -20,13 +20,15 @@ export function boundedCheck(options: {
   readonly ping: () => Promise<void>;
   readonly clock: Clock;
   readonly timeoutMs: number;
+  /** What a failure begins with; as for etcd when absent. */
+  readonly words?: string;
 }): () => Promise<void> {
-  const { ping, clock, timeoutMs } = options;
+  const { ping, clock, timeoutMs, words = 'error getting data from etcd' } = options;
   let last: { readonly atMs: number; readonly answer: Promise<void> } | undefined;
   return () => {
     const nowMs = clock.monotonic();
     if (last === undefined || nowMs - last.atMs >= timeoutMs / 2) {
-      last = { atMs: nowMs, answer: inTime(ping, { clock, timeoutMs }) };
+      last = { atMs: nowMs, answer: inTime(ping, { clock, timeoutMs, words }) };
       last.answer.catch(() => {});
     }
     return last.answer;
@@ -35,15 +37,14 @@ export function boundedCheck(options: {
 
 function inTime(
   ping: () => Promise<void>,
-  { clock, timeoutMs }: { readonly clock: Clock; readonly timeoutMs: number },
+  options: { readonly clock: Clock; readonly timeoutMs: number; readonly words: string },
 ): Promise<void> {
+  const { clock, timeoutMs, words } = options;
   return new Promise((resolve, reject) => {
-    const late = new Error('error getting data from etcd: context deadline exceeded');
+    const late = new Error(`${words}: context deadline exceeded`);
     const timer = clock.after(timeoutMs, () => reject(late));
     ping()
-      .then(resolve, (error: unknown) =>
-        reject(new Error(`error getting data from etcd: ${error}`)),
-      )
+      .then(resolve, (error: unknown) => reject(new Error(`${words}: ${error}`)))
       .finally(() => timer.stop());
   });
 }

@@ -2,7 +2,9 @@ import type { Counter, Histogram, MetricRegistry } from '../base/metrics.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { qualifiedResource } from '../meta/status.ts';
 import type { Store } from '../storage/contract.ts';
+import type { StoreAlarm } from '../storage/embedded/embedded-store.ts';
 import type { ListObserver, StoreObserver, StoreOperation } from '../storage/metered-store.ts';
+import type { StoreSpace } from './opened-store.ts';
 
 /** `pods`, `deployments.apps`. */
 export const typeOf = (def: Pick<ResourceDef, 'group' | 'resource'>): string =>
@@ -26,6 +28,23 @@ export function sizeLook(
       // A store that does not answer has no size to show; its health check says so.
       family.clear();
     }
+  };
+}
+
+const alarms = ['quota', 'low-space', 'disk-failed'] as const satisfies readonly StoreAlarm[];
+
+/** Shows why the store takes no more, as of now (TRUST-8). */
+export function alarmLook(registry: MetricRegistry, space: StoreSpace): () => Promise<void> {
+  const family = registry.gauge({
+    name: 'apiserver_storage_alarm',
+    help: 'Whether the store refuses to grow: for its quota, the free space of its disk, or errors of the disk.',
+    stability: 'ALPHA',
+    labels: ['alarm'],
+  });
+  return async () => {
+    await space.check().catch(() => {});
+    const raised = space.alarms();
+    for (const alarm of alarms) family.of(alarm).set(raised.includes(alarm) ? 1 : 0);
   };
 }
 

@@ -18,7 +18,10 @@ export function unservedBy(error: StoreError): StatusError {
     case 'no-space':
       return unavailable(error.message, error);
     case 'disk-failed':
-      return unavailable('the disk of the store failed: nobody knows what became of the request', error);
+      return unavailable(
+        'the disk of the store failed: nobody knows what became of the request',
+        error,
+      );
     default:
       return serviceUnavailable('the store is unavailable');
   }

@@ -39,7 +39,7 @@ export interface EmbeddedStoreOptions {
   readonly directory: string;
   readonly clock: Clock;
   readonly logger?: Logger;
-  /** Bytes of the log above which the store takes no more; none when 0 or absent. */
+  /** Bytes of objects and their history above which the store takes no more; none when 0 or absent. */
   readonly quotaBytes?: number;
 }
 
@@ -70,7 +70,7 @@ export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<
       directory,
       clock,
       quotaBytes,
-      usedBytes: () => log.usedBytes,
+      usedBytes: () => log.liveBytes,
       reserve: log.spares,
     });
     return new LogStore({ log, guard, lock, logger });

@@ -67,8 +67,10 @@ export class RecordLog {
     readonly directory: string;
     readonly clock: Clock;
     readonly logger: Logger;
+    /** Of new segments; goes by the size of the log and the disk when absent. */
+    readonly segmentBytes?: number;
   }) {
-    const { directory, clock, logger } = options;
+    const { directory, clock, logger, segmentBytes } = options;
     this.#directory = directory;
     this.#clock = clock;
     this.#logger = logger;
@@ -79,7 +81,7 @@ export class RecordLog {
     }
     this.#state = { revision: this.index.revision, compacted: this.index.compacted };
     const usedBytes = () => this.usedBytes;
-    this.spares = new SparePool({ directory, clock, logger, usedBytes });
+    this.spares = new SparePool({ directory, clock, logger, usedBytes, segmentBytes });
     this.#cleaner = new Cleaner({
       index: this.index,
       segments: this.#segments,
@@ -98,6 +100,11 @@ export class RecordLog {
   /** Bytes of frames, needed or not. */
   get usedBytes(): number {
     return this.#segments.reduce((sum, { end }) => sum + end - segmentHeaderBytes, 0);
+  }
+
+  /** Bytes of records that can still be read. */
+  get liveBytes(): number {
+    return this.#segments.reduce((sum, { liveBytes }) => sum + liveBytes, 0);
   }
 
   /** Bytes of all files. */

@@ -12,7 +12,7 @@ const lowWaterBytesMax = 64 * 2 ** 20;
 /** Of the disk; what small disks keep free. */
 const lowWaterPart = 0.05;
 /** Of the quota; use has to fall below it for the alarm to end. */
-const quotaClearedPart = 0.95;
+const quotaClearedPart = 0.8;
 
 /** Why the store takes no more: its quota, or the disk's free space. */
 export type SpaceAlarm = 'quota' | 'low-space';

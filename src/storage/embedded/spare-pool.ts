@@ -52,6 +52,7 @@ export class SparePool {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #usedBytes: () => number;
+  readonly #segmentBytes: number | undefined;
   readonly #spares: Spare[] = [];
   #number = 0;
   #timer: Timer | undefined;
@@ -65,11 +66,14 @@ export class SparePool {
     readonly logger: Logger;
     /** What the log takes up, by which the size of spares goes. */
     readonly usedBytes: () => number;
+    /** Of each spare; goes by what is in use, and by the disk, when undefined. */
+    readonly segmentBytes: number | undefined;
   }) {
     this.#directory = options.directory;
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#usedBytes = options.usedBytes;
+    this.#segmentBytes = options.segmentBytes;
     this.#adopt();
     this.#schedule(firstDelayMs);
   }
@@ -166,6 +170,7 @@ export class SparePool {
 
   /** An eighth of what is in use, and never much of a small disk. */
   async #spareBytes(): Promise<number> {
+    if (this.#segmentBytes !== undefined) return this.#segmentBytes;
     const { blocks, bsize } = await statfsAsync(this.#directory);
     const disk = Math.max(smallDiskBytesMin, (blocks * bsize) / 16);
     const bytes = Math.min(Math.max(this.#usedBytes() / 8, spareBytesMin), spareBytesMax, disk);

@@ -119,7 +119,7 @@ describe('calls', () => {
   });
 
   test.each([
-    [8, 'etcdserver: mvcc: database space exceeded', 'refused'],
+    [8, 'etcdserver: mvcc: database space exceeded', 'no-space'],
     [8, 'grpc: received message larger than max (4 vs. 2)', 'refused'],
     [14, 'etcdserver: no leader', 'refused'],
     [11, 'etcdserver: mvcc: required revision has been compacted', 'compacted'],

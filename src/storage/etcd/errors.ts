@@ -40,6 +40,7 @@ export function notConnected(cause: unknown): CallError {
 const ownWords = 'etcdserver: ';
 const compactedWords = 'etcdserver: mvcc: required revision has been compacted';
 const futureWords = 'etcdserver: mvcc: required revision is a future revision';
+const noSpaceWords = 'etcdserver: mvcc: database space exceeded';
 const tooLargeWords = 'etcdserver: request is too large';
 
 /**
@@ -56,6 +57,7 @@ export function storeErrorOf(failure: unknown): StoreError {
     new StoreError({ code: kind, message, cause: failure });
   if (details === compactedWords) return make('compacted');
   if (details === futureWords) return make('future-revision');
+  if (details === noSpaceWords) return make('no-space');
   if (details.startsWith(ownWords)) return make('refused');
   if (failure.code === statusCode.resourceExhausted && details.includes('larger than max')) {
     return make('refused', tooLargeWords);

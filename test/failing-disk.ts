@@ -1,0 +1,146 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/*
+ * Stands between a program and the kernel, and fails writes to files below a directory `store` as
+ * the first byte of a file says: e input/output error, n no space, s half of a write and then no
+ * space, f errors of syncs alone.
+ */
+const source = String.raw`
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int mode(void) {
+  char byte = 0;
+  int file = open(getenv("FAULT_FILE"), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  if (read(file, &byte, 1) != 1) byte = 0;
+  close(file);
+  return byte;
+}
+
+static int is_store(int fd) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t size = readlink(link, path, sizeof path - 1);
+  if (size < 0) return 0;
+  path[size] = 0;
+  return strstr(path, "/store/") != NULL;
+}
+
+/* Bytes that may be written of size, or -1 with errno. */
+static ssize_t allowed(int fd, size_t size) {
+  static int was_short;
+  int fault = mode();
+  if (fault == 0 || fault == 'f' || !is_store(fd)) return size;
+  if (fault == 's' && (was_short = !was_short)) return size / 2;
+  errno = fault == 'e' ? EIO : ENOSPC;
+  return -1;
+}
+
+ssize_t write(int fd, const void *bytes, size_t size) {
+  static ssize_t (*real)(int, const void *, size_t);
+  if (!real) real = dlsym(RTLD_NEXT, "write");
+  ssize_t part = allowed(fd, size);
+  return part < 0 ? -1 : real(fd, bytes, part);
+}
+
+ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset) {
+  static ssize_t (*real)(int, const void *, size_t, off64_t);
+  if (!real) real = dlsym(RTLD_NEXT, "pwrite64");
+  ssize_t part = allowed(fd, size);
+  return part < 0 ? -1 : real(fd, bytes, part, offset);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset) {
+  return pwrite64(fd, bytes, size, offset);
+}
+
+ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset) {
+  return count < 1 ? 0 : pwrite64(fd, parts[0].iov_base, parts[0].iov_len, offset);
+}
+
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
+  return pwritev64(fd, parts, count, offset);
+}
+
+static int synced(int fd, const char *name) {
+  int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
+  int fault = mode();
+  if ((fault == 'e' || fault == 'f') && is_store(fd)) {
+    errno = EIO;
+    return -1;
+  }
+  return real(fd);
+}
+
+int fsync(int fd) { return synced(fd, "fsync"); }
+int fdatasync(int fd) { return synced(fd, "fdatasync"); }
+`;
+
+export type Fault = 'e' | 'n' | 's' | 'f';
+
+/** A disk that fails when it is told to, for programs that are started with its environment. */
+export interface FailingDisk {
+  readonly env: Readonly<Record<string, string>>;
+  fail(fault: Fault): void;
+  heal(): void;
+}
+
+/** Undefined where no C compiler is at hand. */
+export function failingDisk(folder: string): FailingDisk | undefined {
+  if (process.platform !== 'linux') return undefined;
+  const code = join(folder, 'fault.c');
+  const shim = join(folder, 'fault.so');
+  writeFileSync(code, source);
+  const args = ['-shared', '-fPIC', '-O1', '-o', shim, code, '-ldl'];
+  if (spawnSync('gcc', args, { timeout: 30_000 }).status !== 0) return undefined;
+  const file = join(folder, 'fault');
+  return {
+    // The probe of a host library by a sanitizer, say, is no part of this.
+    env: { LD_PRELOAD: shim, FAULT_FILE: file },
+    fail: (fault) => writeFileSync(file, fault),
+    heal: () => rmSync(file, { force: true }),
+  };
+}
+
+/** A disk of its own, in memory. */
+export interface SmallDisk {
+  readonly path: string;
+  /** Leaves not a byte free. */
+  fill(): void;
+  /** Takes away what `fill` wrote. */
+  makeRoom(): void;
+  unmount(): void;
+}
+
+/** Undefined where this user may not mount. */
+export function smallDisk(path: string, sizeBytes: number): SmallDisk | undefined {
+  mkdirSync(path, { recursive: true });
+  const args = ['-t', 'tmpfs', '-o', `size=${sizeBytes}`, 'tmpfs', path];
+  if (spawnSync('mount', args).status !== 0) return undefined;
+  const filler = join(path, 'filler');
+  return {
+    path,
+    fill() {
+      for (const piece of [2 ** 20, 4096]) {
+        try {
+          for (;;) writeFileSync(filler, Buffer.alloc(piece), { flag: 'a' });
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+        }
+      }
+    },
+    makeRoom: () => rmSync(filler, { force: true }),
+    unmount: () => void execFileSync('umount', ['-l', path]),
+  };
+}
