@@ -1,6 +1,6 @@
 import { decodeFrame, type FramedRecord } from './frame.ts';
 import type { KeyChain, LogIndex, Place } from './log-index.ts';
-import { decodeLogRecordHead } from './record.ts';
+import { keyOfRecord } from './record.ts';
 import { type Segment, segmentHeaderBytes } from './segment.ts';
 
 /** About as much as one frame of copies holds. */
@@ -105,9 +105,8 @@ export class Cleaner {
   }): Place[] {
     const { victim, bytes, piece, moved } = from;
     const places: Place[] = [];
-    for (const { revision, offset, size } of piece) {
-      const { key } = decodeLogRecordHead(bytes.subarray(offset, offset + size));
-      const chain = this.#index.chain(key);
+    for (const { revision, offset } of piece) {
+      const chain = this.#index.chain(keyOfRecord(bytes, offset));
       if (chain === undefined || moved.has(chain)) continue;
       const group = groupOf(chain, { victim, revision });
       if (group === undefined) continue;

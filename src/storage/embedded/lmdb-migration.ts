@@ -2,10 +2,10 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Database, open } from 'lmdb';
 import { StoreError } from '../contract.ts';
+import { newerFormat } from './formats.ts';
 import type { NewRecord } from './frame.ts';
 import type { LogBuilder } from './log-builder.ts';
 import { damaged, decodeLogKey, decodeLogRecord, decodeState } from './record.ts';
-import { newerFormat } from './store-directory.ts';
 import { verifyDataFile } from './verify-data-file.ts';
 
 type Table = Database<Buffer, Buffer>;
@@ -62,7 +62,9 @@ async function copyTables(of: {
     if (revision > state.revision)
       throw damaged(`its log goes on after revision ${state.revision}`);
     const record = decodeLogRecord(value, revision);
-    records.push({ ...record, keyBytes: Buffer.from(record.key) });
+    // LMDB's memory is good for this step alone.
+    const copied = Buffer.from(record.value);
+    records.push({ ...record, value: copied, keyBytes: Buffer.from(record.key) });
     bytes += value.length;
     if (bytes < pieceBytes) continue;
     await builder.add(records);

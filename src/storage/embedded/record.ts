@@ -65,21 +65,18 @@ export function encodeLogRecord(
   return target;
 }
 
-/** What the index needs of a record that is known to be sound; copies nothing. */
-export function decodeLogRecordHead(source: Buffer): {
-  readonly key: string;
-  readonly createRevision: Revision;
-  readonly deleted: boolean;
-} {
-  const keyEnd = recordHeader + source.readUInt16BE(17);
-  return {
-    key: source.toString('utf8', recordHeader, keyEnd),
-    createRevision: readRevision(source, 5),
-    deleted: source[4] !== 1,
-  };
+/** The key of a record that is known to be sound, at an offset of `source`. */
+export function keyOfRecord(source: Buffer, offset: number): string {
+  const start = offset + recordHeader;
+  return source.toString('utf8', start, start + source.readUInt16BE(offset + 17));
 }
 
-/** Copies what it returns; `source` may be a buffer that the next read overwrites. */
+export const createRevisionOfRecord = (source: Buffer, offset: number): Revision =>
+  readRevision(source, offset + 5);
+
+export const isDeletion = (source: Buffer, offset: number): boolean => source[offset + 4] !== 1;
+
+/** The value shares the memory of `source`. */
 export function decodeLogRecord(source: Buffer, revision: Revision): LogRecord {
   if (
     source.length < recordHeader ||
@@ -92,7 +89,7 @@ export function decodeLogRecord(source: Buffer, revision: Revision): LogRecord {
     revision,
     kind: source[4] === 1 ? 'put' : 'delete',
     key: source.toString('utf8', recordHeader, keyEnd),
-    value: Buffer.from(source.subarray(keyEnd)),
+    value: source.subarray(keyEnd),
     createRevision: readRevision(source, 5),
     previous: readRevision(source, 11),
   };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Revision } from '../contract.ts';
 import { decodeFrame, type Frame } from './frame.ts';
 import type { LogIndex } from './log-index.ts';
-import { damaged, decodeLogRecordHead } from './record.ts';
+import { createRevisionOfRecord, damaged, isDeletion, keyOfRecord } from './record.ts';
 import { markOf, openSegmentFile, readHeader, Segment, segmentHeaderBytes } from './segment.ts';
 
 const logName = /^log\.(\d{1,15})$/;
@@ -117,8 +117,15 @@ function replayFrame(
   const { frame, bytes, segment } = found;
   const { index } = replay;
   for (const { revision, offset, size } of frame.records) {
-    const source = bytes.subarray(offset, offset + size);
-    index.add({ ...decodeLogRecordHead(source), revision, segment, offset, size });
+    index.add({
+      key: keyOfRecord(bytes, offset),
+      revision,
+      createRevision: createRevisionOfRecord(bytes, offset),
+      deleted: isDeletion(bytes, offset),
+      segment,
+      offset,
+      size,
+    });
     if (revision > replay.newest) replay.newest = revision;
   }
   replay.revision = frame.revision;

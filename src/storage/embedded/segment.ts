@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, constants, fdatasync, fstatSync, openSync, readSync, write } from 'node:fs';
 import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
+import { formatVersion } from './formats.ts';
 import { damaged } from './record.ts';
 
 /**
@@ -18,9 +19,6 @@ import { damaged } from './record.ts';
  * now and then, in turn, and tell damage of what was acknowledged from a write that a crash cut off.
  */
 export const segmentHeaderBytes = 4096;
-
-/** The newest layout of a data directory that this program writes and reads. */
-export const formatVersion = 2;
 
 const magic = Buffer.from('WHEELLOG');
 export const markOffsets = [1024, 2048] as const;

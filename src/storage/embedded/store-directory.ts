@@ -2,8 +2,8 @@ import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from 'node:path';
 import { makeDirectories } from '../../base/make-directories.ts';
 import { StoreError } from '../contract.ts';
+import { formatVersion, newerFormat } from './formats.ts';
 import { LogBuilder, placeLog, syncDirectory } from './log-builder.ts';
-import { formatVersion } from './segment.ts';
 
 /** Where LMDB had its data up to format 1. Now it says so to servers that look for it there. */
 const markerName = 'data.mdb';
@@ -62,13 +62,4 @@ function formatIn(directory: string): number | undefined {
   const start = readFileSync(path).subarray(0, markerBytesMax).toString('latin1');
   const match = markerPattern.exec(start);
   return match === null ? undefined : Number(match[1]);
-}
-
-export function newerFormat(directory: string, format: number): StoreError {
-  return new StoreError({
-    code: 'unavailable',
-    message:
-      `data directory ${directory} has format ${format},` +
-      ` this program knows formats up to ${formatVersion}: use a newer one`,
-  });
 }
