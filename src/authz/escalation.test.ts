@@ -89,8 +89,8 @@ describe('the comparison of rules', () => {
     const small = stepsOf(held, [wide(10)]);
     const large = stepsOf(held, [wide(1200)]);
     expect(large.steps).toBe(small.steps);
-    expect(large.missing).toHaveLength(10_000);
-    expect(large.omitted).toBe(1200 ** 3 - 1200 - 10_000);
+    expect(large.missing).toHaveLength(1000);
+    expect(large.omitted).toBe(1200 ** 3 - 1200 - 1000);
     expect(stepsOf([wide(1200)], [wide(1200)]).covered).toBe(true);
   });
 
