@@ -15,11 +15,17 @@ import { createWorkQueue, type WorkQueue } from './work-queue.ts';
 
 /** How long to wait before looking again at content that finalizers hold. */
 const recheckMs = 1_000;
+/**
+ * A create that admission let pass while the namespace was there may reach the store after the
+ * namespace has gone, but no later than this: a write has 34 seconds, and a network some more.
+ */
+const lateWritesMs = 60_000;
 
 /**
  * Empties a namespace that is being deleted: removes every namespaced object in it, custom ones
  * too, reports what remains in conditions, then takes its own finalizer away so that the namespace
- * goes (DEL-4).
+ * goes (DEL-4). Afterwards it removes what creates under way have left behind: at once, and again
+ * when none can be under way any more.
  */
 export function startNamespaceDeletion(options: {
   readonly catalogue: { snapshot(): CatalogueSnapshot };
@@ -34,8 +40,21 @@ export function startNamespaceDeletion(options: {
 }): { close(): Promise<void> } {
   const { caches, namespaces, clock, logger } = options;
   const cache = caches.of(namespaces);
+  /** Until when the content of namespaces that are gone is looked for, on the monotonic clock. */
+  const gone = new Map<string, number>();
+  const sweep = async (name: string, untilMs: number) => {
+    if ((await cache.get(name, undefined)) !== undefined) {
+      gone.delete(name);
+      return;
+    }
+    await removeContent(options, name);
+    if (clock.monotonic() >= untilMs) gone.delete(name);
+    else queue.addAfter(name, lateWritesMs);
+  };
   const run = async (name: string) => {
     const entry = cache.peek(name);
+    const untilMs = gone.get(name);
+    if (entry === undefined && untilMs !== undefined) return sweep(name, untilMs);
     if (entry === undefined || !isTerminating(entry)) return;
     const remaining = await removeContent(options, name);
     if (remaining.count > 0) {
@@ -54,8 +73,11 @@ export function startNamespaceDeletion(options: {
     workers: 4,
   });
   const following = followBeside(cache, {
-    tell(_, current) {
-      if (current !== undefined && isTerminating(current)) queue.add(current.index.name);
+    tell(name, current) {
+      if (current === undefined) {
+        gone.set(name, clock.monotonic() + lateWritesMs);
+        queue.add(name);
+      } else if (isTerminating(current)) queue.add(name);
     },
   });
   return {

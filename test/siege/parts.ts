@@ -2,7 +2,14 @@ import { exhaustionPart } from './exhaustion.ts';
 import { fuzzPart } from './fuzz-part.ts';
 import { identityPart } from './identity.ts';
 import type { SiegePart } from './part.ts';
+import { simulationPart } from './simulation/simulation-part.ts';
 import { soakPart } from './soak/soak.ts';
 
 /** All parts, in the order in which a run without `--part` takes them. */
-export const siegeParts: readonly SiegePart[] = [fuzzPart, identityPart, exhaustionPart, soakPart];
+export const siegeParts: readonly SiegePart[] = [
+  simulationPart,
+  fuzzPart,
+  identityPart,
+  exhaustionPart,
+  soakPart,
+];

@@ -1,0 +1,207 @@
+import type { Store } from '../../../src/storage/contract.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory-store.ts';
+import { SimulatedClient, simulatedNamespaces } from './simulated-client.ts';
+import { SimulatedServer } from './simulated-server.ts';
+import type { StoreKind } from './simulated-store.ts';
+import { Informer } from './simulated-watch.ts';
+import { demand, Truth } from './truth.ts';
+import { warmUp } from './warm-up.ts';
+import { settle, World } from './world.ts';
+
+export interface HistoryReport {
+  /** Of everything that was noted; equal for equal histories. */
+  readonly digest: string;
+  readonly writes: number;
+  readonly answers: number;
+  readonly lost: number;
+  readonly crashes: number;
+  readonly events: number;
+}
+
+/** Everything that acts in one history. */
+interface Stage {
+  readonly world: World;
+  readonly disk: Store;
+  readonly truth: Truth;
+  readonly kind: StoreKind;
+  readonly servers: SimulatedServer[];
+  readonly clients: readonly SimulatedClient[];
+  readonly informers: readonly Informer[];
+  crashes: number;
+}
+
+const drainStepsMax = 400;
+
+/** Runs the history of a seed; rejects with what does not hold, the seed, and the step. */
+export async function runHistory(seed: number): Promise<HistoryReport> {
+  await warmUp();
+  const stage = await openStage(seed);
+  const { world, truth, clients, informers } = stage;
+  const steps = 25 + world.random.below(50);
+  let step = 0;
+  try {
+    await createNamespaces(stage);
+    for (world.isStormy = true; step < steps; step++) {
+      await act(stage);
+      if (world.violation !== undefined) throw world.violation;
+    }
+    await calmDown(stage);
+    world.check(() => {
+      for (const informer of informers) informer.check();
+      for (const client of clients) client.check();
+      checkEnd(stage);
+    });
+    if (world.violation !== undefined) throw world.violation;
+  } catch (error) {
+    throw new Error(`seed ${seed} (${stage.kind}), step ${step}: ${String(error)}`, {
+      cause: error,
+    });
+  } finally {
+    for (const server of stage.servers) await server.crash();
+  }
+  return {
+    digest: world.digest(),
+    writes: truth.revision,
+    answers: clients.reduce((sum, one) => sum + one.answers, 0),
+    lost: clients.reduce((sum, one) => sum + one.unanswered, 0),
+    crashes: stage.crashes,
+    events: informers.reduce((sum, one) => sum + one.events, 0),
+  };
+}
+
+async function openStage(seed: number): Promise<Stage> {
+  const world = new World(seed);
+  world.isStormy = false;
+  const disk = createMemoryStore();
+  const truth = await Truth.of(world, disk);
+  const kind = world.random.pick(['disk', 'network'] as const);
+  const servers = [await SimulatedServer.start(world, disk, kind)];
+  if (kind === 'network') servers.push(await SimulatedServer.start(world, disk, kind));
+  const clients = Array.from(
+    { length: 4 },
+    (_, i) => new SimulatedClient({ world, truth, name: `client-${i}` }),
+  );
+  const maps = '/registry/configmaps/';
+  const informer = (name: string, url: string, prefix: string) =>
+    new Informer({ world, truth, name, url, prefix });
+  const informers = [
+    informer('all-maps', '/api/v1/configmaps', maps),
+    informer('maps-of-a', '/api/v1/namespaces/a/configmaps', `${maps}a/`),
+    informer('namespaces', '/api/v1/namespaces', '/registry/namespaces/'),
+  ];
+  return { world, disk, truth, kind, servers, clients, informers, crashes: 0 };
+}
+
+async function createNamespaces(stage: Stage): Promise<void> {
+  const { world, servers } = stage;
+  const [server] = servers as [SimulatedServer];
+  let missing = simulatedNamespaces.length;
+  for (const name of simulatedNamespaces) {
+    const body = Buffer.from(JSON.stringify({ metadata: { name } }));
+    const url = '/api/v1/namespaces';
+    void server.request({ method: 'POST', url, body, type: 'application/json' }).then(() => {
+      missing -= 1;
+    });
+  }
+  for (let turn = 0; missing > 0; turn++) {
+    demand(turn < drainStepsMax, () => 'the namespaces were not created');
+    for (let i = 0; i < 10; i++) world.deliver();
+    await settle(1);
+  }
+}
+
+/** One step: somebody does something, or something under way arrives. */
+async function act(stage: Stage): Promise<void> {
+  const { world, servers, clients, informers } = stage;
+  const { random } = world;
+  const server = random.pick(servers);
+  const dice = random.below(100);
+  if (dice < 3) await crashAndRestart(stage);
+  else if (dice < 6) world.clock.advance(random.below(3000));
+  else if (dice < 7) {
+    // No network keeps a message that long.
+    await deliverAll(world);
+    world.clock.advance(random.below(90_000));
+  } else if (dice < 9) await compact(stage);
+  else if (dice < 12) server.cutWatch();
+  else if (dice < 16) random.pick(informers).disconnect();
+  else if (dice < 20) random.pick(informers).isPaused = true;
+  else if (dice < 24) random.pick(informers).resume();
+  else for (const client of clients) if (random.chance(0.6)) client.step(random.pick(servers));
+  for (const informer of informers) if (random.chance(0.5)) informer.step(random.pick(servers));
+  const deliveries = random.below(stage.kind === 'network' ? 24 : 4);
+  for (let i = 0; i < deliveries; i++) {
+    world.deliver();
+    if (i % 4 === 0) await settle(1);
+  }
+  await settle(2);
+}
+
+async function crashAndRestart(stage: Stage): Promise<void> {
+  const { world, disk, kind, servers } = stage;
+  const at = world.random.below(servers.length);
+  stage.crashes += 1;
+  await servers[at]?.crash();
+  await settle(1);
+  servers[at] = await SimulatedServer.start(world, disk, kind);
+}
+
+async function compact({ world, disk, truth }: Stage): Promise<void> {
+  const revision = truth.revision - world.random.below(6);
+  if (revision > 0) await disk.compact(revision);
+}
+
+/** Ends the storm and lets everything arrive, retries and controllers included. */
+async function calmDown(stage: Stage): Promise<void> {
+  const { world, truth, clients, informers, servers } = stage;
+  world.isStormy = false;
+  let quietTurns = 0;
+  for (let turn = 0; quietTurns < 8; turn++) {
+    demand(turn < drainStepsMax, () => 'the history does not come to rest');
+    const before = truth.revision;
+    for (const informer of informers) {
+      informer.resume();
+      informer.step(servers[0] as SimulatedServer);
+    }
+    await deliverAll(world);
+    // Slowly first: what waits for the store has some seconds, retries up to a minute.
+    world.clock.advance(turn < 10 ? 500 : 20_000);
+    await deliverAll(world);
+    const isQuiet = truth.revision === before && !clients.some((one) => one.isBusy);
+    quietTurns = isQuiet && turn > 10 ? quietTurns + 1 : 0;
+    if (world.violation !== undefined) throw world.violation;
+  }
+}
+
+/** Delivers until nothing is under way; no time passes. */
+async function deliverAll(world: World): Promise<void> {
+  for (let i = 0; i < drainStepsMax; i++) {
+    await settle(1);
+    for (let k = 0; k < 4; k++) world.deliver();
+    if (world.pending > 0) continue;
+    await settle(2);
+    if (world.pending === 0) return;
+  }
+}
+
+/** What controllers have promised, when everything has come to rest. */
+function checkEnd({ truth }: Stage): void {
+  const maps = truth.collection('/registry/configmaps/', truth.revision);
+  const uids = new Set([...maps.values()].map(({ object }) => object.metadata.uid));
+  for (const [key, { object }] of maps) {
+    const { namespace, finalizers = [], ownerReferences = [], deletionTimestamp } = object.metadata;
+    const isThere = truth.standing(`/registry/namespaces/${namespace}`) !== undefined;
+    demand(isThere, () => `${key} has outlived its namespace`);
+    const isHeld = finalizers.length > 0;
+    demand(isHeld || deletionTimestamp === undefined, () => `${key} is deleted and does not go`);
+    const absent = ownerReferences.filter(({ uid }: { uid: string }) => !uids.has(uid));
+    const isOrphan = ownerReferences.length > 0 && absent.length === ownerReferences.length;
+    demand(!isOrphan || deletionTimestamp !== undefined, () => `${key} has outlived its owners`);
+  }
+  for (const [key, { object }] of truth.collection('/registry/namespaces/', truth.revision)) {
+    if (object.metadata.deletionTimestamp === undefined) continue;
+    const content = `/registry/configmaps/${object.metadata.name}/`;
+    const isEmpty = truth.collection(content, truth.revision).size === 0;
+    demand(!isEmpty, () => `${key} is deleted, empty, and does not go`);
+  }
+}

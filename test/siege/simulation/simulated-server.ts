@@ -1,0 +1,316 @@
+import type { Socket } from 'node:net';
+import type {
+  Exchange,
+  ResponseHeaders,
+  ResponseStream,
+  WholeResponse,
+} from '../../../src/base/exchange.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import type { ResourceDef } from '../../../src/catalogue/resource-def.ts';
+import { type Dialect, dialectOf } from '../../../src/dialect.ts';
+import { builtinKinds } from '../../../src/kinds/index.ts';
+import { type Gates, serve } from '../../../src/pipeline.ts';
+import { type Api, createApi } from '../../../src/server/api.ts';
+import { readAuthorization } from '../../../src/server/authorization-settings.ts';
+import type { ServerConfig } from '../../../src/server/config.ts';
+import { startControllers } from '../../../src/server/controllers.ts';
+import { defaultGates } from '../../../src/server/feature-gates.ts';
+import { createGates } from '../../../src/server/gates.ts';
+import { createHealth } from '../../../src/server/health.ts';
+import { createMetrics } from '../../../src/server/metrics.ts';
+import { checkExpression, checkRules, judgeDefault } from '../../../src/server/rule-engine.ts';
+import { configuredKinds } from '../../../src/server/runtime-config.ts';
+import { createServiceNumbers } from '../../../src/server/service-numbers.ts';
+import type { Store } from '../../../src/storage/contract.ts';
+import type { Loose } from '../../harness.ts';
+import { SimulatedStore, type StoreKind } from './simulated-store.ts';
+import { ProcessClock, type World } from './world.ts';
+
+export interface SimulatedAnswer {
+  readonly status: number;
+  readonly body: Loose;
+}
+
+/** `lost`: the process ended first, so that nobody knows what became of the request. */
+export type Outcome = SimulatedAnswer | 'lost';
+
+export interface SimulatedRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly body?: Buffer;
+  readonly type?: string;
+}
+
+/** Where a watch's frames go. */
+export interface FrameReader {
+  status(status: number): void;
+  /** Whole lines; false when the reader is behind. */
+  frames(text: string): boolean;
+  end(): void;
+}
+
+const token = 'simulated';
+/** The kinds that histories touch, and those that the server cannot do without. */
+const servedResources = new Set([
+  'namespaces',
+  'configmaps',
+  'secrets',
+  'serviceaccounts',
+  'resourcequotas',
+  'limitranges',
+  'pods',
+  'leases',
+  'replicasets',
+  'customresourcedefinitions',
+  'apiservices',
+  'mutatingwebhookconfigurations',
+  'validatingwebhookconfigurations',
+  'validatingadmissionpolicies',
+  'validatingadmissionpolicybindings',
+  'mutatingadmissionpolicies',
+  'mutatingadmissionpolicybindings',
+]);
+
+/** A server of one history, whole but for its sockets: requests come in as exchanges. */
+export class SimulatedServer {
+  readonly #world: World;
+  readonly #clock: ProcessClock;
+  readonly #store: SimulatedStore;
+  readonly #api: Api;
+  readonly #gates: Gates;
+  readonly #connection = {
+    socket: {} as Socket,
+    encrypted: true,
+    peerCertificates: () => [],
+    memo: new Map<symbol, unknown>(),
+  };
+  readonly #open = new Set<() => void>();
+  #isDead = false;
+
+  private constructor(parts: {
+    readonly world: World;
+    readonly clock: ProcessClock;
+    readonly store: SimulatedStore;
+    readonly api: Api;
+    readonly gates: Gates;
+  }) {
+    this.#world = parts.world;
+    this.#clock = parts.clock;
+    this.#store = parts.store;
+    this.#api = parts.api;
+    this.#gates = parts.gates;
+  }
+
+  /** Starts a process on what the disk has; controllers run at once. */
+  static async start(world: World, disk: Store, kind: StoreKind): Promise<SimulatedServer> {
+    const clock = new ProcessClock(world.clock);
+    const store = new SimulatedStore(world, disk, kind);
+    const config = configOf(clock, kind);
+    const dialect = dialectOf(config.dialect);
+    const kinds = sharedKinds(config);
+    const metrics = createMetrics({ config, kinds });
+    const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
+    const api = createApi({ config, dialect, store, health, kinds, metrics });
+    const authorization = await readAuthorization(config, dialect);
+    const { registry } = metrics;
+    const gates = await createGates({ config, dialect, api, registry, metrics, authorization });
+    startControllers({ config, dialect, api, caPem: undefined, port: 443 });
+    const judges = { ...gates, audit: undefined };
+    return new SimulatedServer({ world, clock, store, api, gates: judges });
+  }
+
+  /** Answers one request whole. */
+  request(request: SimulatedRequest): Promise<Outcome> {
+    return new Promise((resolve) => {
+      const lost = () => resolve('lost');
+      this.#open.add(lost);
+      const finish = (response: WholeResponse) => {
+        this.#open.delete(lost);
+        if (!this.#isDead) resolve(decoded(response));
+      };
+      const exchange = exchangeOf(request, this.#connection, { send: finish, stream: noStream });
+      void serve(exchange, this.#gates, this.#api.endpoints);
+    });
+  }
+
+  /** Opens a watch. `close` is the client's going. */
+  watch(url: string, reader: FrameReader): { close(): void; drain(): void } {
+    let isOver = false;
+    let onDrain = () => {};
+    const aborts: (() => void)[] = [];
+    const end = () => {
+      this.#open.delete(end);
+      if (isOver) return;
+      isOver = true;
+      reader.end();
+    };
+    this.#open.add(end);
+    const stream: ResponseStream = {
+      bufferedBytes: 0,
+      write: (chunk) => isOver || reader.frames(chunk.toString('utf8')),
+      onDrain: (callback) => {
+        onDrain = callback;
+      },
+      end,
+      destroy: end,
+    };
+    const sinks = {
+      send: ({ status }: WholeResponse) => {
+        if (isOver) return;
+        reader.status(status);
+        end();
+      },
+      stream: ({ status }: { readonly status: number }) => {
+        if (!isOver) reader.status(status);
+        return stream;
+      },
+    };
+    const exchange = exchangeOf({ method: 'GET', url }, this.#connection, sinks, aborts);
+    void serve(exchange, this.#gates, this.#api.endpoints);
+    return {
+      close: () => {
+        isOver = true;
+        this.#open.delete(end);
+        for (const abort of aborts) abort();
+      },
+      drain: () => onDrain(),
+    };
+  }
+
+  cutWatch(): void {
+    this.#store.cutWatch();
+  }
+
+  /** Ends the process as `kill -9` does: requests are lost, timers and answers never come. */
+  async crash(): Promise<void> {
+    this.#isDead = true;
+    this.#clock.kill();
+    await this.#store.crash();
+    this.#world.drop(this);
+    for (const end of [...this.#open]) end();
+    this.#open.clear();
+  }
+}
+
+function noStream(): ResponseStream {
+  throw new Error('a request was answered with a stream');
+}
+
+function decoded({ status, body }: WholeResponse): SimulatedAnswer {
+  const pieces = Buffer.isBuffer(body) ? [body] : [...body];
+  const bytes = pieces.map((piece) => {
+    if (Buffer.isBuffer(piece)) return piece;
+    const copy = Buffer.alloc(piece.length);
+    piece.copyNext(copy, 0, copy.length);
+    return copy;
+  });
+  return { status, body: JSON.parse(Buffer.concat(bytes).toString('utf8')) };
+}
+
+function exchangeOf(
+  { method, url, body, type }: SimulatedRequest,
+  connection: Exchange['connection'],
+  sinks: {
+    readonly send: (response: WholeResponse) => void;
+    readonly stream: (response: { status: number; headers: ResponseHeaders }) => ResponseStream;
+  },
+  aborts: (() => void)[] = [],
+): Exchange {
+  const headers: Record<string, string> = {
+    authorization: `Bearer ${token}`,
+    accept: 'application/json',
+    'user-agent': 'simulation',
+    ...(type === undefined ? {} : { 'content-type': type }),
+  };
+  let isAnswered = false;
+  const once = (response: WholeResponse) => {
+    if (isAnswered) return;
+    isAnswered = true;
+    sinks.send(response);
+  };
+  return {
+    method,
+    url,
+    httpVersion: '2',
+    remoteAddress: '127.0.0.1',
+    header: (name) => headers[name],
+    headerLines: () => Object.entries(headers).flat(),
+    body: async () => body ?? Buffer.alloc(0),
+    bodyStream: () => undefined,
+    takeOver: () => undefined,
+    connection,
+    aborted: false,
+    onAbort: (callback) => void aborts.push(callback),
+    send: once,
+    stream: (response) => {
+      isAnswered = true;
+      return sinks.stream(response);
+    },
+    supersede: () => {
+      if (isAnswered) return undefined;
+      for (const abort of aborts) abort();
+      const answer = once;
+      return answer;
+    },
+  };
+}
+
+let kindsOfAll: readonly ResourceDef[] | undefined;
+
+/** Declarations never change, so that all servers of a process can share them. */
+function sharedKinds(config: ServerConfig): readonly ResourceDef[] {
+  kindsOfAll ??= kindsOf(dialectOf(config.dialect), createServiceNumbers(config));
+  return kindsOfAll;
+}
+
+function kindsOf(
+  dialect: Dialect,
+  services: ReturnType<typeof createServiceNumbers>,
+): readonly ResourceDef[] {
+  const all = builtinKinds(dialect, {
+    definitions: { checkRules, judgeDefault, checkBundle: () => [] },
+    admission: { checkExpression },
+    services,
+  });
+  const kinds = configuredKinds(all, { config: new Map(), dialect, gates: defaultGates });
+  return kinds.filter(({ resource }) => servedResources.has(resource));
+}
+
+function configOf(clock: ProcessClock, kind: StoreKind): ServerConfig {
+  return {
+    dialect: 'svc',
+    listen: { host: '127.0.0.1', port: 443, tls: 'plaintext' },
+    store: kind === 'disk' ? { type: 'memory' } : etcdSettings,
+    sharedObjects: 'frozen',
+    compactionIntervalMs: 300_000,
+    eventTtlMs: 0,
+    authentication: { anonymous: false, adminToken: token },
+    authorizationModes: ['AlwaysAllow'],
+    controllers: ['garbage-collector-controller', 'namespace-controller'],
+    admission: { disabled: ['ServiceAccount', 'StorageObjectInUseProtection'] },
+    flowControl: { type: 'max-in-flight' },
+    limits: {
+      bodyBytesMax: 3 * 1024 * 1024,
+      requestTimeoutMs: 60_000,
+      minRequestTimeoutMs: 1_800_000,
+      readsInFlightMax: 400,
+      writesInFlightMax: 200,
+    },
+    livezGracePeriodMs: 0,
+    shutdownDelayMs: 0,
+    compressResponses: false,
+    clock,
+    logger: silentLogger,
+  };
+}
+
+const etcdSettings = {
+  type: 'etcd' as const,
+  servers: [],
+  prefix: '/registry',
+  healthcheckTimeoutMs: 2000,
+  readycheckTimeoutMs: 2000,
+  countMetricMs: 0,
+  sizeMetricMs: 0,
+  leaseReuseMs: 60_000,
+};

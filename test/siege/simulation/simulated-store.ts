@@ -1,0 +1,296 @@
+import type { MaybePromise } from '../../../src/base/maybe-promise.ts';
+import {
+  type DeleteRequest,
+  type PutRequest,
+  type RangeRequest,
+  type RangeResult,
+  type Revision,
+  type Store,
+  type StoredRecord,
+  StoreError,
+  type StoreEvent,
+  type StoreSnapshot,
+  type StoreWatch,
+  type WatchRequest,
+  type WriteResult,
+} from '../../../src/storage/contract.ts';
+import type { World } from './world.ts';
+
+/**
+ * One process's way to the store, on which calls fail, wait and overtake each other. `disk` is what
+ * it can be with the store in the process: writes wait for a sync, a batch is written as a whole or
+ * not at all, and a crash keeps some prefix of what was not yet acknowledged. `network` is an etcd's:
+ * each call may be refused, lost, or carried out although its answer never comes, even much later.
+ */
+export type StoreKind = 'disk' | 'network';
+
+interface UnsyncedWrite {
+  readonly apply: () => Promise<WriteResult>;
+  readonly resolve: (result: WriteResult) => void;
+  readonly reject: (error: StoreError) => void;
+}
+
+const never = <T>() => new Promise<T>(() => {});
+
+function failure(code: 'unavailable' | 'timed-out' | 'no-space'): StoreError {
+  return new StoreError({ code, message: `simulated: ${code}` });
+}
+
+export class SimulatedStore implements Store {
+  readonly #world: World;
+  readonly #disk: Store;
+  readonly #kind: StoreKind;
+  /** Writes of an earlier process are read back without what their writers carried along. */
+  readonly #bootRevision: Revision;
+  readonly #watches = new Set<RemoteWatch>();
+  #unsynced: UnsyncedWrite[] = [];
+  #isDead = false;
+
+  /** @param disk what is durable; it outlives this process */
+  constructor(world: World, disk: Store, kind: StoreKind) {
+    this.#world = world;
+    this.#disk = disk;
+    this.#kind = kind;
+    this.#bootRevision = disk.currentRevision() as Revision;
+  }
+
+  /** Ends the process at once: a prefix of its unsynced writes is on the disk, nobody is told. */
+  async crash(): Promise<void> {
+    this.#isDead = true;
+    this.#world.drop(this);
+    for (const watch of this.#watches) watch.close();
+    const kept = this.#unsynced.slice(0, this.#world.random.below(this.#unsynced.length + 1));
+    this.#unsynced = [];
+    for (const { apply } of kept) await apply();
+  }
+
+  /** Ends one of the watches, as a broken connection does. */
+  cutWatch(): void {
+    const watches = [...this.#watches];
+    if (watches.length > 0) this.#world.random.pick(watches).cut(failure('unavailable'));
+  }
+
+  currentRevision(): MaybePromise<Revision> {
+    return this.#read(() => this.#disk.currentRevision());
+  }
+
+  compactRevision(): MaybePromise<Revision> {
+    return this.#read(() => this.#disk.compactRevision());
+  }
+
+  get(key: string, at?: Revision): MaybePromise<StoredRecord | undefined> {
+    return this.#read(() => this.#disk.get(key, at));
+  }
+
+  async range(request: RangeRequest): Promise<RangeResult> {
+    return this.#read(() => this.#disk.range(request));
+  }
+
+  put(request: PutRequest): Promise<WriteResult> {
+    const { hint: _, ...bare } = request;
+    const sent = this.#kind === 'disk' ? request : bare;
+    return this.#write(() => this.#disk.put(sent));
+  }
+
+  delete(request: DeleteRequest): Promise<WriteResult> {
+    return this.#write(() => this.#disk.delete(request));
+  }
+
+  async watch(request: WatchRequest): Promise<StoreWatch> {
+    if (this.#isDead) return never();
+    if (this.#kind === 'disk') return this.#disk.watch(this.#withoutOldHints(request));
+    await this.#read(() => undefined);
+    const watch = new RemoteWatch(this.#world, this.#disk, request);
+    await watch.open();
+    watch.onClosed = () => this.#watches.delete(watch);
+    this.#watches.add(watch);
+    return watch;
+  }
+
+  async compact(revision: Revision): Promise<void> {
+    await this.#read(() => this.#disk.compact(revision));
+  }
+
+  async ping(): Promise<void> {
+    await this.#read(() => undefined);
+  }
+
+  sizeBytes(): Promise<number> {
+    return this.#disk.sizeBytes();
+  }
+
+  snapshot(): Promise<StoreSnapshot> {
+    return this.#disk.snapshot();
+  }
+
+  /** The disk belongs to the history. */
+  async close(): Promise<void> {
+    await this.crash();
+  }
+
+  #withoutOldHints(request: WatchRequest): WatchRequest {
+    const strip = (event: StoreEvent): StoreEvent => {
+      if (event.type === 'delete' || event.revision > this.#bootRevision) return event;
+      const { hint: _, ...bare } = event;
+      return bare;
+    };
+    const onEvents = (events: readonly StoreEvent[]) => {
+      if (!this.#isDead) request.onEvents(events.map(strip));
+    };
+    return { ...request, onEvents };
+  }
+
+  #read<T>(look: () => MaybePromise<T>): MaybePromise<T> {
+    if (this.#isDead) return never<T>();
+    const world = this.#world;
+    if (this.#kind === 'disk') return look();
+    return new Promise<T>((resolve, reject) => {
+      world.later(this, () => {
+        if (world.strikes(0.04)) {
+          reject(failure(world.random.chance(0.5) ? 'unavailable' : 'timed-out'));
+          return;
+        }
+        const found = Promise.resolve().then(look);
+        // The answer may be overtaken by others.
+        if (world.random.chance(0.5)) found.then(resolve, reject);
+        else found.then(...this.#delayed(resolve, reject));
+      });
+    });
+  }
+
+  #delayed<T>(resolve: (value: T) => void, reject: (error: unknown) => void) {
+    const world = this.#world;
+    return [
+      (value: T) => world.later(this, () => resolve(value)),
+      (error: unknown) => world.later(this, () => reject(error)),
+    ] as const;
+  }
+
+  #write(apply: () => Promise<WriteResult>): Promise<WriteResult> {
+    if (this.#isDead) return never();
+    return this.#kind === 'disk' ? this.#writeToDisk(apply) : this.#send(apply);
+  }
+
+  #writeToDisk(apply: () => Promise<WriteResult>): Promise<WriteResult> {
+    if (this.#world.strikes(0.03)) return Promise.reject(failure('no-space'));
+    return new Promise((resolve, reject) => {
+      this.#unsynced.push({ apply, resolve, reject });
+      this.#world.later(this, () => void this.#sync());
+    });
+  }
+
+  /** Writes what has gathered, in order, all of it or nothing. */
+  async #sync(): Promise<void> {
+    const batch = this.#unsynced;
+    this.#unsynced = [];
+    if (batch.length > 0 && this.#world.strikes(0.04)) {
+      for (const { reject } of batch) reject(failure('no-space'));
+      return;
+    }
+    for (const { apply, resolve, reject } of batch) apply().then(resolve, reject);
+  }
+
+  #send(apply: () => Promise<WriteResult>): Promise<WriteResult> {
+    const world = this.#world;
+    return new Promise((resolve, reject) => {
+      const answer = (result: WriteResult) => world.later(this, () => resolve(result));
+      const timeOut = () => world.later(this, () => reject(failure('timed-out')));
+      const fate = world.isStormy ? world.random.below(100) : 100;
+      if (fate < 5) world.later(this, () => reject(failure('unavailable')));
+      else if (fate < 8) timeOut();
+      else if (fate < 11) {
+        // Carried out whenever it arrives, maybe long after its writer has given up or is dead.
+        world.later(this.#disk, () => void apply());
+        timeOut();
+      } else if (fate < 15) world.later(this, () => void apply().then(timeOut));
+      else world.later(this, () => void apply().then(answer, reject));
+    });
+  }
+}
+
+/** A watch over the network: what is handed on lags behind the store, and may end at any time. */
+class RemoteWatch implements StoreWatch {
+  readonly #world: World;
+  readonly #disk: Store;
+  readonly #request: WatchRequest;
+  readonly #arriving: StoreEvent[] = [];
+  readonly #waiters: { revision: Revision; resolve: () => void; reject: (e: unknown) => void }[] =
+    [];
+  #watch: StoreWatch | undefined;
+  #isClosed = false;
+  progress: Revision;
+  onClosed: () => void = () => {};
+
+  constructor(world: World, disk: Store, request: WatchRequest) {
+    this.#world = world;
+    this.#disk = disk;
+    this.#request = request;
+    this.progress = request.after;
+  }
+
+  async open(): Promise<void> {
+    const { prefix, after } = this.#request;
+    this.#watch = await this.#disk.watch({
+      prefix,
+      after,
+      onEvents: (events) => this.#receive(events),
+      onEnd: (reason) => this.cut(reason),
+    });
+  }
+
+  reached(revision: Revision): MaybePromise<void> {
+    if (this.progress >= revision) return undefined;
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ revision, resolve, reject });
+      const report = () => this.#world.later(this, () => this.#report());
+      // The store tells of its progress when it has come that far.
+      void Promise.resolve(this.#watch?.reached(revision)).then(report, () => {});
+    });
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#watch?.close();
+    this.#world.drop(this);
+    const closed = new StoreError({ code: 'closed', message: 'the watch has been closed' });
+    for (const { reject } of this.#waiters.splice(0)) reject(closed);
+    this.onClosed();
+  }
+
+  cut(reason: StoreError): void {
+    if (this.#isClosed) return;
+    this.close();
+    this.#request.onEnd(reason);
+  }
+
+  #receive(events: readonly StoreEvent[]): void {
+    this.#arriving.push(...events);
+    for (const _ of events) this.#world.later(this, () => this.#handOn());
+  }
+
+  /** Hands on some of what has arrived, in order. */
+  #handOn(): void {
+    const count = 1 + this.#world.random.below(3);
+    const events = this.#arriving.splice(0, count);
+    if (events.length === 0 || this.#isClosed) return;
+    this.#request.onEvents(events);
+    this.#advance(events.at(-1)?.revision ?? 0);
+  }
+
+  /** The store tells how far the watch is, asked by somebody who waits. */
+  #report(): void {
+    const caughtUp = this.#watch?.progress ?? 0;
+    if (this.#arriving.length > 0) this.#request.onEvents(this.#arriving.splice(0));
+    this.#advance(caughtUp);
+  }
+
+  #advance(revision: Revision): void {
+    this.progress = Math.max(this.progress, revision);
+    const due = this.#waiters.filter((one) => one.revision <= this.progress);
+    for (const one of due) {
+      this.#waiters.splice(this.#waiters.indexOf(one), 1);
+      one.resolve();
+    }
+  }
+}

@@ -1,0 +1,149 @@
+import type { Store, StoreEvent } from '../../../src/storage/contract.ts';
+import type { Loose } from '../../harness.ts';
+import type { World } from './world.ts';
+
+/** One durable write. */
+export interface TruthEvent {
+  readonly revision: number;
+  readonly key: string;
+  /** As it was stored, which is without a version; undefined for a deletion. */
+  readonly object: Loose | undefined;
+  /** What stood at the key before. */
+  readonly previous: TruthEvent | undefined;
+}
+
+/** A guarantee that does not hold. */
+export class Violation extends Error {}
+
+export function demand(isTrue: boolean, message: () => string): asserts isTrue {
+  if (!isTrue) throw new Violation(message());
+}
+
+/** Everything that ever became durable, recorded beside the servers: what they are judged by. */
+export class Truth {
+  readonly events: TruthEvent[] = [];
+  readonly #newest = new Map<string, TruthEvent>();
+
+  static async of(world: World, disk: Store): Promise<Truth> {
+    const truth = new Truth();
+    await disk.watch({
+      prefix: '',
+      after: 0,
+      onEvents: (events) => {
+        for (const event of events) world.check(() => truth.#add(event));
+      },
+      onEnd: () => {},
+    });
+    return truth;
+  }
+
+  get revision(): number {
+    return this.events.length;
+  }
+
+  at(revision: number): TruthEvent | undefined {
+    return this.events[revision - 1];
+  }
+
+  /** What stands at a key after a revision; undefined where nothing does. */
+  standing(key: string, revision = this.revision): TruthEvent | undefined {
+    let event = this.#newest.get(key);
+    while (event !== undefined && event.revision > revision) event = event.previous;
+    return event?.object === undefined ? undefined : event;
+  }
+
+  /** All states of a key from one revision to another, the one at the beginning included. */
+  states(key: string, from: number, to: number): (TruthEvent | undefined)[] {
+    const found: (TruthEvent | undefined)[] = [];
+    let event = this.#newest.get(key);
+    for (; event !== undefined; event = event.previous) {
+      if (event.revision > to) continue;
+      found.push(event.object === undefined ? undefined : event);
+      if (event.revision <= from) return found;
+    }
+    return [...found, undefined];
+  }
+
+  /** Everything below a prefix after a revision, by key. */
+  collection(prefix: string, revision: number): Map<string, TruthEvent> {
+    const found = new Map<string, TruthEvent>();
+    for (const key of this.#newest.keys()) {
+      const event = key.startsWith(prefix) ? this.standing(key, revision) : undefined;
+      if (event !== undefined) found.set(key, event);
+    }
+    return found;
+  }
+
+  #add(event: StoreEvent): void {
+    const { key, revision } = event;
+    demand(revision === this.events.length + 1, () => `revision ${revision} is out of order`);
+    const object = event.type === 'put' ? JSON.parse(event.value.toString('utf8')) : undefined;
+    const added = { revision, key, object, previous: this.#newest.get(key) };
+    this.events.push(added);
+    this.#newest.set(key, added);
+    if (object !== undefined) checkWrite(added);
+  }
+}
+
+/** What holds of each write by itself: owners of fields, identity, the marks of deletion. */
+function checkWrite(event: TruthEvent): void {
+  const { object, key, revision } = event;
+  const what = () => `${key} at revision ${revision}: `;
+  for (const { manager, fieldsV1 } of object.metadata.managedFields ?? []) {
+    const missing = missingField(object, fieldsV1, '');
+    demand(missing === undefined, () => `${what()}${manager} manages the absent field ${missing}`);
+  }
+  const before = event.previous?.object;
+  if (before === undefined) return;
+  const { metadata } = object;
+  demand(metadata.uid === before.metadata.uid, () => `${what()}the uid changed`);
+  const stamped = before.metadata.deletionTimestamp === undefined;
+  demand(stamped || metadata.deletionTimestamp !== undefined, () => `${what()}deletion was undone`);
+}
+
+/** The path of a managed field that the object does not have. */
+function missingField(value: Loose, fields: Loose, path: string): string | undefined {
+  for (const [name, below] of Object.entries(fields)) {
+    if (name === '.') continue;
+    const [child, found] = childOf(value, name);
+    if (!found) return `${path}.${name}`;
+    const missing = missingField(child, below, `${path}.${name}`);
+    if (missing !== undefined) return missing;
+  }
+  return undefined;
+}
+
+function childOf(value: Loose, step: string): readonly [Loose, boolean] {
+  const kind = step.slice(0, 2);
+  const rest = step.slice(2);
+  if (kind === 'f:') return [value?.[rest], value !== null && rest in Object(value)];
+  const items: Loose[] = Array.isArray(value) ? value : [];
+  if (kind === 'v:') return [undefined, items.some((item) => JSON.stringify(item) === rest)];
+  if (kind === 'i:') return [items[Number(rest)], Number(rest) < items.length];
+  const keys = Object.entries(JSON.parse(rest) as Record<string, unknown>);
+  const found = items.find((item) => keys.every(([name, key]) => item[name] === key));
+  return [found, found !== undefined];
+}
+
+/** Whether an object that was answered is exactly the write of its version. */
+export function checkShown(truth: Truth, shown: Loose, key: string): TruthEvent {
+  const revision = Number(shown.metadata.resourceVersion);
+  const event = truth.at(revision);
+  demand(
+    event?.key === key,
+    () => `${key} was shown at ${revision}, when ${event?.key} was written`,
+  );
+  const { resourceVersion: _, ...metadata } = shown.metadata;
+  const bare = { ...shown, metadata };
+  demand(isSame(bare, event.object), () => `${key} at ${revision} was shown as nobody wrote it`);
+  return event;
+}
+
+/** Equality of JSON values, whatever the order of members. */
+function isSame(one: Loose, other: Loose): boolean {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return false;
+  const names = Object.keys(one);
+  if (names.length !== Object.keys(other).length) return false;
+  return names.every((name) => isSame(one[name], other[name]));
+}
