@@ -1,14 +1,30 @@
 import { X509Certificate } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { FakeClock } from '../base/clock.ts';
-import { ensureCa, ensureServingCertificates, issueClientCertificate } from './certificates.ts';
+import {
+  ensureCa,
+  ensureServingCertificates,
+  issueClientCertificate,
+  suppliedPair,
+} from './certificates.ts';
+import { issueCertificate } from './certificates-x509.ts';
 
 let certDir: string;
 let clock: FakeClock;
 const hosts = ['localhost', '127.0.0.1', '::1', 'my-host'];
+const keyOf = (name: string) => join(certDir, `${name}.key`);
 const dayMs = 24 * 60 * 60 * 1000;
 
 beforeEach(() => {
@@ -52,13 +68,67 @@ describe('ensureServingCertificates', () => {
   test.each([
     ['near expiry', () => clock.advance(340 * dayMs), hosts],
     ['for a new host', () => {}, [...hosts, '10.0.0.9']],
-    ['when damaged', () => writeFileSync(join(certDir, 'apiserver.crt'), 'x'), hosts],
+    ['without its key', () => rmSync(join(certDir, 'apiserver.key')), hosts],
+    ['next to another key', () => copyFileSync(keyOf('ca'), keyOf('apiserver')), hosts],
   ])('is made anew %s, under the same CA', (_when, change, wanted) => {
     const first = ensureServingCertificates({ certDir, hosts, clock });
     change();
     const second = ensureServingCertificates({ certDir, hosts: wanted, clock });
     expect(second.certificatePem).not.toBe(first.certificatePem);
     expect(second.caPem).toBe(first.caPem);
+  });
+});
+
+describe('a pair that a user supplied', () => {
+  const supplied = () => {
+    const now = clock.now();
+    return issueCertificate({
+      commonName: 'mine',
+      usage: 'server',
+      hosts: ['127.0.0.1'],
+      notBefore: now - 2 * dayMs,
+      notAfter: now - dayMs,
+    });
+  };
+  const fileOf = (name: string) => join(certDir, name);
+  const put = (name: string, text: string) => {
+    mkdirSync(certDir, { recursive: true });
+    writeFileSync(fileOf(name), text);
+  };
+  const pair = () => ({ certFile: fileOf('apiserver.crt'), keyFile: fileOf('apiserver.key') });
+
+  test('PLANE-1: is found, even where it is expired, incomplete or malformed', () => {
+    expect(suppliedPair(certDir)).toBeUndefined();
+    put('apiserver.key', supplied().keyPem);
+    expect(suppliedPair(certDir)).toEqual(pair());
+    put('apiserver.crt', 'x');
+    expect(suppliedPair(certDir)).toEqual(pair());
+    put('apiserver.crt', supplied().certificatePem);
+    expect(suppliedPair(certDir)).toEqual(pair());
+  });
+
+  test('PLANE-1: is told from the one that the server made, whatever is next to that', () => {
+    ensureServingCertificates({ certDir, hosts, clock });
+    expect(suppliedPair(certDir)).toBeUndefined();
+    rmSync(keyOf('apiserver'));
+    expect(suppliedPair(certDir)).toBeUndefined();
+    put('apiserver.crt', supplied().certificatePem);
+    expect(suppliedPair(certDir)).toEqual(pair());
+  });
+
+  test.each([
+    ['a certificate without its key', ['ca.crt']],
+    ['a key without its certificate', ['ca.key']],
+    ['a whole pair', ['ca.crt', 'ca.key']],
+  ])('PLANE-1: a CA of theirs is not overwritten: %s', (_what, names) => {
+    const { certificatePem, keyPem } = supplied();
+    for (const name of names) put(name, name === 'ca.crt' ? certificatePem : keyPem);
+    expect(() => ensureServingCertificates({ certDir, hosts, clock })).toThrow('left alone');
+    expect(readdirSync(certDir).sort()).toEqual(names);
+    for (const name of names) {
+      const text = readFileSync(fileOf(name), 'utf8');
+      expect(text).toBe(name === 'ca.crt' ? certificatePem : keyPem);
+    }
   });
 });
 

@@ -1,5 +1,5 @@
-import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
@@ -21,11 +21,32 @@ const renewBeforeMs = 30 * dayMs;
 /** Clocks of client and server may differ. */
 const clockSkewMs = 60 * 60 * 1000;
 
+/** A certificate and its key, as files. */
+export interface PairFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+const serverName = 'wheelhouse';
+const authorityName = /^CN=wheelhouse-ca@\d+$/;
+
+/**
+ * Finds the pair that a user put into `certDir` under upstream's names, `apiserver.crt` and
+ * `apiserver.key` (PLANE-1). Every file there counts as the user's unless it is a certificate of
+ * this server's own making, or a key next to one. The files may be incomplete or malformed.
+ */
+export function suppliedPair(certDir: string): PairFiles | undefined {
+  const { certFile, keyFile } = filesOf(certDir, 'apiserver');
+  if (!existsSync(certFile) && !existsSync(keyFile)) return undefined;
+  return isSelfMade(certFile, isServerCertificate) ? undefined : { certFile, keyFile };
+}
+
 /**
  * The self-made CA (`ca.crt`, `ca.key`) and server certificate (`apiserver.crt`, `apiserver.key`,
- * upstream's names) of `certDir`. Kept for later starts unless unreadable, near expiry, not valid
- * yet (the clock was ahead when they were made), or made for other hosts; the CA outlives server
- * certificates so that clients' kubeconfigs stay good.
+ * upstream's names) of `certDir`, for which `suppliedPair` finds none. Kept for later starts unless
+ * incomplete, near expiry, not valid yet (the clock was ahead when they were made), or made for
+ * other hosts; the CA outlives server certificates so that clients' kubeconfigs stay good. Throws
+ * when `certDir` holds another CA, which it never overwrites.
  */
 export function ensureServingCertificates(options: {
   certDir: string;
@@ -34,13 +55,13 @@ export function ensureServingCertificates(options: {
 }): ServingCertificates {
   const now = options.clock.now();
   const ca = ensureCa(options.certDir, now);
-  const paths = pathsOf(options.certDir, 'apiserver');
-  const kept = readPair(paths);
+  const files = filesOf(options.certDir, 'apiserver');
+  const kept = readPair(files);
   if (kept !== undefined && stillServes({ pair: kept, ca, hosts: options.hosts, now })) {
     return { ...kept, caPem: ca.certificatePem };
   }
   const made = issueCertificate({
-    commonName: 'wheelhouse',
+    commonName: serverName,
     usage: 'server',
     hosts: options.hosts,
     notBefore: now - clockSkewMs,
@@ -48,7 +69,7 @@ export function ensureServingCertificates(options: {
     issuer: ca,
   });
   const chained = { ...made, certificatePem: made.certificatePem + ca.certificatePem };
-  writePair(paths, chained);
+  writePair(files, chained);
   return { ...chained, caPem: ca.certificatePem };
 }
 
@@ -71,10 +92,20 @@ export function issueClientCertificate(options: {
   });
 }
 
-/** The CA of `certDir`, made when absent. Its key signs the administrator's client certificate. */
+/**
+ * The CA of `certDir`, made when absent. Its key signs the administrator's client certificate.
+ * Throws when the files there are not of this server's making.
+ */
 export function ensureCa(certDir: string, now: number): IssuedCertificate {
-  const paths = pathsOf(certDir, 'ca');
-  const kept = readPair(paths);
+  const files = filesOf(certDir, 'ca');
+  const { certFile, keyFile } = files;
+  const isPresent = existsSync(certFile) || existsSync(keyFile);
+  if (isPresent && !isSelfMade(certFile, isAuthority)) {
+    throw new Error(
+      `${certFile} and ${keyFile} are not a CA that this server made, and are left alone: use another --cert-dir, or put apiserver.crt and apiserver.key next to them`,
+    );
+  }
+  const kept = readPair(files);
   if (kept !== undefined && isInForce(certificateOf(kept), now)) return kept;
   const made = issueCertificate({
     commonName: `wheelhouse-ca@${Math.floor(now / 1000)}`,
@@ -82,36 +113,46 @@ export function ensureCa(certDir: string, now: number): IssuedCertificate {
     notBefore: now - clockSkewMs,
     notAfter: now + caLifetimeMs,
   });
-  writePair(paths, made);
+  writePair(files, made);
   return made;
 }
 
-interface PairPaths {
-  readonly certificate: string;
-  readonly key: string;
+function filesOf(certDir: string, name: string): PairFiles {
+  return { certFile: join(certDir, `${name}.crt`), keyFile: join(certDir, `${name}.key`) };
 }
 
-function pathsOf(certDir: string, name: string): PairPaths {
-  return { certificate: join(certDir, `${name}.crt`), key: join(certDir, `${name}.key`) };
+/** Whether a file holds a certificate of this server's making. */
+function isSelfMade(certFile: string, isMade: (certificate: X509Certificate) => boolean): boolean {
+  try {
+    return isMade(new X509Certificate(readFileSync(certFile)));
+  } catch {
+    return false;
+  }
 }
 
-function readPair(paths: PairPaths): IssuedCertificate | undefined {
+const isAuthority = ({ subject, issuer }: X509Certificate) =>
+  subject === issuer && authorityName.test(subject);
+
+const isServerCertificate = ({ subject, issuer }: X509Certificate) =>
+  subject === `CN=${serverName}` && authorityName.test(issuer);
+
+/** Undefined for a pair of which a part is absent or which a crash left with an older key. */
+function readPair({ certFile, keyFile }: PairFiles): IssuedCertificate | undefined {
   try {
     const pair = {
-      certificatePem: readFileSync(paths.certificate, 'utf8'),
-      keyPem: readFileSync(paths.key, 'utf8'),
+      certificatePem: readFileSync(certFile, 'utf8'),
+      keyPem: readFileSync(keyFile, 'utf8'),
     };
-    new X509Certificate(pair.certificatePem);
-    return pair;
+    return certificateOf(pair).checkPrivateKey(createPrivateKey(pair.keyPem)) ? pair : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** The key first: a certificate without its key would be taken for a whole pair. */
-function writePair(paths: PairPaths, pair: IssuedCertificate): void {
-  writeFileAtomically({ path: paths.key, text: pair.keyPem, mode: 0o600 });
-  writeFileAtomically({ path: paths.certificate, text: pair.certificatePem, mode: 0o644 });
+/** The certificate first: it tells the next start, after a crash, who made the files. */
+function writePair({ certFile, keyFile }: PairFiles, pair: IssuedCertificate): void {
+  writeFileAtomically({ path: certFile, text: pair.certificatePem, mode: 0o644 });
+  writeFileAtomically({ path: keyFile, text: pair.keyPem, mode: 0o600 });
 }
 
 function expiryOf(pair: IssuedCertificate): number {

@@ -2,6 +2,7 @@ import type { Dialect } from '../dialect.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Store } from '../storage/contract.ts';
 import type { ServerConfig } from './config.ts';
+import { runsManager } from './controller-selection.ts';
 
 /**
  * The components that upstream asks, as far as they are here: the store, and the controllers, which
@@ -13,7 +14,7 @@ export async function componentStatuses(options: {
   readonly store: Pick<Store, 'ping'>;
 }): Promise<readonly ApiObject[]> {
   const { config, dialect, store } = options;
-  const hasControllers = (config.controllers ?? ['*']).some((item) => !item.startsWith('-'));
+  const hasControllers = runsManager(config.controllers ?? ['*']);
   const noControllers = hasControllers ? undefined : 'no controllers run in this server';
   const storeProblem = await store.ping().then(
     () => undefined,

@@ -50,8 +50,19 @@ const selectable = [
 export type ControllerName = (typeof selectable)[number]['name'];
 
 /**
- * Which controllers run, by the items of `--controllers` (AUTHN-4): `*` all that run by default,
- * `name` that one, `-name` not that one; of a name's items the first counts, as upstream.
+ * The item of `--controllers` that means the controllers that upstream's API server runs itself,
+ * without those of its controller manager (PLANE-1).
+ */
+const apiServerItem = 'api-server';
+const ofApiServer: readonly ControllerName[] = [
+  'autoregister-controller',
+  'default-service-controller',
+];
+
+/**
+ * Selects controllers by the items of `--controllers` (AUTHN-4): `*` all that run by default,
+ * `api-server` those of upstream's API server, `name` that one, `-name` not that one; of a name's
+ * items the first counts, as upstream.
  */
 export function controllerSelection(items: readonly string[]): (name: ControllerName) => boolean {
   return (name) => {
@@ -61,14 +72,22 @@ export function controllerSelection(items: readonly string[]): (name: Controller
       if (item === name || item === found.alias) return true;
       if (item === `-${name}` || item === `-${found.alias}`) return false;
     }
+    if (items.includes(apiServerItem) && ofApiServer.includes(name)) return true;
     return items.includes('*') && found.byDefault === 'on';
   };
+}
+
+/** Whether any controller runs that upstream's controller manager has. */
+export function runsManager(items: readonly string[]): boolean {
+  const runs = controllerSelection(items);
+  return selectable.some(({ name }) => !ofApiServer.includes(name) && runs(name));
 }
 
 /** The first item that names no controller; undefined when all are known. */
 export function unknownController(items: readonly string[]): string | undefined {
   const known = new Set(selectable.flatMap(({ name, alias }) => [name, alias] as string[]));
-  return items.find((item) => item !== '*' && !known.has(item.replace(/^-/, '')));
+  const groups = ['*', apiServerItem];
+  return items.find((item) => !groups.includes(item) && !known.has(item.replace(/^-/, '')));
 }
 
 /** Names for the help of the flag. */

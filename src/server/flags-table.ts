@@ -42,7 +42,7 @@ export const serverFlags = {
     group: 'Secure serving',
     type: 'string',
     default: '',
-    help: 'Directory of the self-made CA and serving certificate, used when --tls-cert-file and --tls-private-key-file are not given. Within --data-dir when empty.',
+    help: 'Directory with the serving certificate apiserver.crt and its key apiserver.key, used when --tls-cert-file and --tls-private-key-file are not given. Where it holds neither, the server makes a pair and a CA there; it never changes files that it did not make. Within --data-dir when empty.',
   },
   'tls-cert-file': {
     group: 'Secure serving',
@@ -66,6 +66,14 @@ export const serverFlags = {
     help: 'Limit on concurrent HTTP/2 streams of one connection. 0 leaves it to the server (1000).',
   },
   'insecure-port': {
+    group: 'Secure serving',
+    type: 'int',
+    default: '0',
+    only: 'there is no port without authentication; --plain-http-port serves plain HTTP',
+    hidden: true,
+    help: 'The port without TLS and authentication that older releases had. 0 is off.',
+  },
+  'plain-http-port': {
     group: 'Secure serving',
     type: 'int',
     default: '-1',
@@ -201,7 +209,7 @@ export const serverFlags = {
     type: 'string',
     default: './wheelhouse-data',
     stage: 'own',
-    help: 'Directory of the embedded store, the self-made certificates and keys. Made when absent. With --etcd-servers it must not be one that has a store.',
+    help: 'Directory of the embedded store, the self-made certificates and keys. Made when absent. With --etcd-servers it must not be one that has a store, and is within --cert-dir when only that is given.',
   },
   'storage-backend': {
     group: 'Storage',

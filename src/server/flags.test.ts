@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { describeFlags, type FlagTable, parseDuration, parseFlags } from './flags.ts';
+import {
+  describeFlags,
+  type FlagDefinition,
+  type FlagTable,
+  parseDuration,
+  parseFlags,
+} from './flags.ts';
 import { serverFlags } from './flags-table.ts';
 import { readOptions, type ServerOptions } from './options.ts';
 
@@ -87,11 +93,23 @@ describe('the options of the server', () => {
   });
 
   test('plain HTTP is on loopback, and only when asked for', () => {
-    expect(configOf(['--insecure-port=0']).listen).toEqual({
+    expect(configOf(['--plain-http-port=0']).listen).toEqual({
       host: '127.0.0.1',
       port: 0,
       tls: 'plaintext',
     });
+  });
+
+  test('PLANE-1: with etcd and a directory for certificates alone, the data are in it', () => {
+    const dataDirOf = (...flags: string[]) => {
+      const outcome = readOptions(flags);
+      return outcome.kind === 'options' ? outcome.options.dataDir : undefined;
+    };
+    const etcd = '--etcd-servers=http://127.0.0.1:1';
+    expect(dataDirOf(etcd, '--cert-dir=/c')).toBe('/c/wheelhouse-data');
+    expect(dataDirOf(etcd, '--cert-dir=/c', '--data-dir=d')).toBe('d');
+    expect(dataDirOf(etcd)).toBe('./wheelhouse-data');
+    expect(dataDirOf('--cert-dir=/c')).toBe('./wheelhouse-data');
   });
 
   test('a feature gate', () => {
@@ -112,7 +130,8 @@ describe('the options of the server', () => {
     ['--bind-address=nowhere', 'is not an IP address'],
     ['--feature-gates=A=true', 'unrecognized feature gate: A'],
     ['--feature-gates=APIResponseCompression=x', 'invalid value of APIResponseCompression=x'],
-    ['--insecure-port=8080 --secure-port=1', '--secure-port contradicts it'],
+    ['--plain-http-port=8080 --secure-port=1', '--secure-port contradicts it'],
+    ['--insecure-port=8080', 'there is no port without authentication'],
   ])('%s is refused', (flags, message) => {
     expect(() => readOptions(flags.split(' '))).toThrow(message);
   });
@@ -124,7 +143,9 @@ describe('the options of the server', () => {
 
   test('the description shows every flag with default and stage', () => {
     const text = describeFlags(serverFlags);
-    for (const name of Object.keys(serverFlags)) expect(text).toContain(`--${name}`);
+    for (const [name, { hidden }] of Object.entries<FlagDefinition>(serverFlags)) {
+      expect(text.includes(`--${name}`)).toBe(hidden !== true);
+    }
     expect(text).toContain('(default 6443)');
     expect(text).toContain('OWN - ');
   });

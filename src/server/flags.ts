@@ -40,6 +40,11 @@ export interface FlagDefinition {
    * here: any other stops the start with this.
    */
   readonly only?: string;
+  /**
+   * Left out of the description: clients look for the name there to learn what a release has, and
+   * give the flag where they do not look.
+   */
+  readonly hidden?: true;
   /** Lines shown below the help, one for each thing that may be said. */
   readonly choices?: readonly string[];
 }
@@ -293,6 +298,7 @@ export function parseDuration(text: string): number {
 export function describeFlags(table: FlagTable): string {
   const groups = new Map<string, string[]>();
   for (const [name, definition] of Object.entries(table)) {
+    if (definition.hidden) continue;
     const lines = groups.get(definition.group) ?? [];
     lines.push(describeFlag(name, definition));
     groups.set(definition.group, lines);

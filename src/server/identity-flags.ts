@@ -91,7 +91,7 @@ export const identityFlags = {
     group: 'Controllers',
     type: 'list',
     default: '*',
-    help: `Controllers to run: * is all that run by default, name or -name is that one or all but it. Known are ${controllerNames.join(', ')}; the last two do not run by default.`,
+    help: `Controllers to run: * is all that run by default, api-server those that a kube-apiserver runs itself, for use with a controller manager or with none, name or -name is that one or all but it. Known are ${controllerNames.join(', ')}; the last two do not run by default.`,
   },
 } as const satisfies FlagTable;
 

@@ -57,7 +57,8 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
   const parsed = parseFlags(serverFlags, args);
   if (parsed.help) return { kind: 'help' };
   if (parsed.version !== undefined) return { kind: 'version', form: parsed.version };
-  const { values, given } = parsed;
+  const { given } = parsed;
+  const values = placed(parsed.values, given);
   checkNumbers(values);
   checkContradictions(values, given);
   const emulatedMinor = readEmulatedVersion(values['emulated-version']);
@@ -97,6 +98,16 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
 }
 
 type Values = FlagValues<typeof serverFlags>;
+
+/**
+ * The values with the place of the data: with upstream's flags alone, which name etcd and a directory
+ * for certificates, nothing is written anywhere else (PLANE-1).
+ */
+function placed(values: Values, given: ReadonlySet<string>): Values {
+  const isElsewhere = given.has('etcd-servers') || values['storage-backend'] === 'etcd3';
+  if (given.has('data-dir') || !isElsewhere || values['cert-dir'] === '') return values;
+  return { ...values, 'data-dir': join(values['cert-dir'], values['data-dir']) };
+}
 
 function filesOf(values: Values): readonly NamedFile[] {
   return Object.entries<FlagDefinition>(serverFlags).flatMap(([flag, { file: content }]) => {
@@ -160,8 +171,8 @@ function configOf(
 }
 
 function listenOf(values: Values, given: ReadonlySet<string>): ServerConfig['listen'] {
-  if (values['insecure-port'] >= 0) {
-    return { host: '127.0.0.1', port: values['insecure-port'], tls: 'plaintext' };
+  if (values['plain-http-port'] >= 0) {
+    return { host: '127.0.0.1', port: values['plain-http-port'], tls: 'plaintext' };
   }
   const certFile = values['tls-cert-file'];
   const tls =
@@ -253,9 +264,9 @@ function checkNumbers(values: Values): void {
     const port = values['secure-port'];
     throw new FlagError(`--secure-port ${port} must be between 0 and 65535, inclusive`);
   }
-  if (values['insecure-port'] < -1 || values['insecure-port'] > portMax) {
-    const port = values['insecure-port'];
-    throw new FlagError(`--insecure-port ${port} must be between -1 and 65535, inclusive`);
+  if (values['plain-http-port'] < -1 || values['plain-http-port'] > portMax) {
+    const port = values['plain-http-port'];
+    throw new FlagError(`--plain-http-port ${port} must be between -1 and 65535, inclusive`);
   }
   const notNegative = [
     'max-requests-inflight',
@@ -283,9 +294,6 @@ function checkContradictions(values: Values, given: ReadonlySet<string>): void {
   if ((values['tls-cert-file'] === '') !== (values['tls-private-key-file'] === '')) {
     throw new FlagError('--tls-cert-file and --tls-private-key-file must be given together');
   }
-  if (values['tls-cert-file'] !== '' && given.has('cert-dir')) {
-    throw new FlagError('--cert-dir has no use when --tls-cert-file is given');
-  }
   const secureOnly = [
     'secure-port',
     'bind-address',
@@ -295,8 +303,8 @@ function checkContradictions(values: Values, given: ReadonlySet<string>): void {
     ...Object.keys(servingFlags),
   ];
   const clash = secureOnly.find((name) => given.has(name));
-  if (values['insecure-port'] >= 0 && clash !== undefined) {
-    throw new FlagError(`--insecure-port serves no HTTPS, so --${clash} contradicts it`);
+  if (values['plain-http-port'] >= 0 && clash !== undefined) {
+    throw new FlagError(`--plain-http-port serves no HTTPS, so --${clash} contradicts it`);
   }
   const inFlight = [values['max-requests-inflight'], values['max-mutating-requests-inflight']];
   if (values['enable-priority-and-fairness'] && inFlight.every((limit) => limit === 0)) {

@@ -14,7 +14,7 @@ import { serve } from '../pipeline.ts';
 import type { OpenConfigurations } from './admission-configuration.ts';
 import { createApi } from './api.ts';
 import { type AuthorizationSettings, readAuthorization } from './authorization-settings.ts';
-import { ensureServingCertificates } from './certificates.ts';
+import { ensureServingCertificates, suppliedPair } from './certificates.ts';
 import type { ServerConfig } from './config.ts';
 import { closedConnectionCounter, handshakeCounter } from './connection-metrics.ts';
 import { openConsole } from './console.ts';
@@ -60,7 +60,8 @@ export interface RunningServer {
  * and endpoints, begins what belongs after the start, and listens. Rejects with a clear error when
  * the store is locked or damaged, a file cannot be read, or the port is taken.
  */
-export async function startServer(config: ServerConfig): Promise<RunningServer> {
+export async function startServer(settings: ServerConfig): Promise<RunningServer> {
+  const config = { ...settings, listen: await listenSettings(settings.listen) };
   const authorization = await readAuthorization(config, dialectOf(config.dialect));
   const authorizationModes = authorization.authorizers.map(({ type }) => type);
   const plugins = await openPlugins(config);
@@ -74,6 +75,21 @@ export async function startServer(config: ServerConfig): Promise<RunningServer> 
     plugins.close();
     throw error;
   }
+}
+
+/** Where a user put a pair into the directory for certificates, that pair is as one of flags. */
+async function listenSettings(listen: ServerConfig['listen']): Promise<ServerConfig['listen']> {
+  const { tls } = listen;
+  const pair = tls !== 'plaintext' && 'certDir' in tls ? suppliedPair(tls.certDir) : undefined;
+  if (pair === undefined) return listen;
+  const { checkFiles } = await import('./flag-files.ts');
+  const { certFile, keyFile } = pair;
+  const flag = 'cert-dir';
+  checkFiles([
+    { flag, path: certFile, content: 'certificates' },
+    { flag, path: keyFile, content: 'private key', keyOf: certFile },
+  ]);
+  return { ...listen, tls: pair };
 }
 
 /** What admission plugins are told by a file; the reader is loaded only where there is one. */
