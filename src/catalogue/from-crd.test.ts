@@ -107,8 +107,8 @@ describe('the entry of a custom kind', () => {
 
   test('prunes by the schema of the version that was asked for', () => {
     const body: JsonObject = { spec: { color: 'red' } };
-    expect(def.versions[1]?.decode(body)).toEqual(['spec.color']);
-    expect(def.versions[0]?.decode({ spec: { color: 'red' } })).toEqual([]);
+    expect(def.versions[1]?.decode(body).paths).toEqual(['spec.color']);
+    expect(def.versions[0]?.decode({ spec: { color: 'red' } }).paths).toEqual([]);
   });
 
   test('prints its columns, and the age when it has none', () => {

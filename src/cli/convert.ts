@@ -67,7 +67,7 @@ export function guessForm(bytes: Buffer): ConvertForm {
   return start === '{'.charCodeAt(0) ? 'json' : 'yaml';
 }
 
-const limits = { depthMax: maxDepth, nodesMax: 2_000_000 };
+const limits = { depthMax: maxDepth, valuesMax: 2_000_000 };
 
 async function read(
   bytes: Buffer,

@@ -1,6 +1,7 @@
 import { isObject, type JsonObject, member } from '../base/json.ts';
 import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { DecodeError } from '../engines/schema/depth.ts';
+import { FoundPaths } from '../engines/schema/found-paths.ts';
 import type { Property, Schema } from '../engines/schema/schema.ts';
 import { decodeYaml, YamlError } from './yaml.ts';
 
@@ -60,9 +61,9 @@ export async function decodeConfiguration(
     const type = expected.versions[version] as Schema;
     const own = Object.fromEntries(type.properties ?? []);
     const whole = structType(expected.kind, { ...meta, ...own });
-    const object = decodeTyped(whole)(given, (path) => {
-      strict.push(`unknown field ${JSON.stringify(path)}`);
-    });
+    const unknown = new FoundPaths();
+    const object = decodeTyped(whole)(given, unknown);
+    for (const path of unknown.paths) strict.push(`unknown field ${JSON.stringify(path)}`);
     if (strict.length === 0) return { version, object };
     throw new ConfigurationError(`strict decoding error: ${strict.join(', ')}`);
   } catch (error) {

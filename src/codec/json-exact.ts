@@ -9,6 +9,9 @@ const int64Min = -(2n ** 63n);
 const uint64Max = 2n ** 64n - 1n;
 const duplicatesMax = 100;
 
+/** Most characters of paths that are made of one text: a long name may stand around many members. */
+const pathCharactersMax = 8 * 1024 * 1024;
+
 /** An object or list not yet closed. */
 interface Frame {
   readonly container: JsonObject | JsonArray;
@@ -44,13 +47,14 @@ export function syntaxErrorOf(bytes: Buffer, depthMax: number): JsonError | unde
 
 /**
  * Which members of a valid JSON text are given and when: of each wanted path its first place and its
- * second, counted in members from the start of the text; -1 where there is no second one.
+ * second, counted in members from the start of the text; -1 where there is no second one. Undefined
+ * for a text whose paths are too long to be made.
  */
 export function memberPlaces(
   text: string,
   wanted: ReadonlySet<string>,
   limits: { readonly depthMax: number },
-): ReadonlyMap<string, { readonly first: number; readonly second: number }> {
+): ReadonlyMap<string, { readonly first: number; readonly second: number }> | undefined {
   const places = new Map<string, { first: number; second: number }>();
   let count = 0;
   const onMember = (path: string) => {
@@ -60,8 +64,9 @@ export function memberPlaces(
     if (known === undefined) places.set(path, { first: count, second: -1 });
     else if (known.second < 0) known.second = count;
   };
-  new ExactParser(text, limits.depthMax, onMember).parse();
-  return places;
+  const parser = new ExactParser(text, limits.depthMax, onMember);
+  parser.parse();
+  return parser.hasAllPaths ? places : undefined;
 }
 
 class ExactParser {
@@ -71,6 +76,7 @@ class ExactParser {
   readonly #duplicates = new Set<string>();
   readonly #open: Frame[] = [];
   #at = 0;
+  #pathCharactersLeft = pathCharactersMax;
 
   constructor(text: string, depthMax: number, onMember?: (path: string) => void) {
     this.#text = text;
@@ -134,9 +140,16 @@ class ExactParser {
     this.#blanks();
     if (this.#text[this.#at] !== ':') throw this.#unexpected('after object key');
     this.#at += 1;
-    this.#onMember?.(this.#path());
+    if (this.hasAllPaths) this.#onMember?.(this.#path());
     if (isFirst || !Object.hasOwn(frame.container, frame.name)) return;
-    if (this.#duplicates.size < duplicatesMax) this.#duplicates.add(this.#path());
+    if (this.#duplicates.size < duplicatesMax && this.hasAllPaths) {
+      this.#duplicates.add(this.#path());
+    }
+  }
+
+  /** Whether the paths that were wanted could all be made. */
+  get hasAllPaths(): boolean {
+    return this.#pathCharactersLeft >= 0;
   }
 
   #store(value: JsonValue): void {
@@ -151,6 +164,7 @@ class ExactParser {
       if (Array.isArray(container)) path += `[${container.length}]`;
       else path += path === '' ? step : `.${step}`;
     }
+    this.#pathCharactersLeft -= path.length;
     return path;
   }
 

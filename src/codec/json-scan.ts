@@ -6,8 +6,8 @@ const exactDigits = 16;
 export interface JsonScan {
   /** Colons outside strings: in valid JSON, the members of all objects, duplicates included. */
   readonly members: number;
-  /** Commas outside strings, for a bound on nodes. */
-  readonly commas: number;
+  /** Values in it, containers among them: at least as many as there are in valid JSON. */
+  readonly values: number;
   readonly depth: number;
   /** True when a run of 16 or more digits stands outside strings. */
   readonly hasLongNumber: boolean;
@@ -16,7 +16,7 @@ export interface JsonScan {
 /** Counts what bounds and exactness need; never fails, whatever the bytes. */
 export function scanJson(bytes: Buffer): JsonScan {
   let members = 0;
-  let commas = 0;
+  let values = 1;
   let depth = 0;
   let open = 0;
   let digits = 0;
@@ -31,13 +31,14 @@ export function scanJson(bytes: Buffer): JsonScan {
     digits = 0;
     if (byte === quote) at = stringEnd(bytes, at);
     else if (byte === 0x3a) members += 1;
-    else if (byte === 0x2c) commas += 1;
+    else if (byte === 0x2c) values += 1;
     else if (byte === 0x7b || byte === 0x5b) {
       open += 1;
+      values += 1;
       if (open > depth) depth = open;
     } else if (byte === 0x7d || byte === 0x5d) open -= 1;
   }
-  return { members, commas, depth, hasLongNumber };
+  return { members, values, depth, hasLongNumber };
 }
 
 /** Index of the quote that ends the string begun at `start`, or the last byte. */

@@ -4,18 +4,19 @@ import { Slab } from '../base/slab.ts';
 import { JsonError } from './json-error.ts';
 import { parseExactJson, syntaxErrorOf } from './json-exact.ts';
 import { mayHaveLongNumber, scanJson } from './json-scan.ts';
+import { TooManyValues } from './too-many-values.ts';
 
 export { JsonError } from './json-error.ts';
 
 export interface JsonLimits {
   /** Objects and lists inside each other. */
   readonly depthMax: number;
-  /** Members and items altogether. */
-  readonly nodesMax: number;
+  /** Values altogether, containers among them. */
+  readonly valuesMax: number;
 }
 
-/** Upstream's nesting bound; the node bound keeps a body of commas from filling the memory. */
-export const defaultJsonLimits: JsonLimits = { depthMax: 10_000, nodesMax: 2_000_000 };
+/** Upstream's nesting bound; the other keeps a text of commas from filling the memory. */
+export const defaultJsonLimits: JsonLimits = { depthMax: 10_000, valuesMax: 2_000_000 };
 
 export interface DecodedJson {
   readonly value: JsonValue;
@@ -27,13 +28,13 @@ export interface DecodedJson {
 
 /**
  * Decodes a JSON text. Integers of 64 bits come exactly, as bigint where a number cannot hold them
- * (CODEC-8). Throws only JsonError, in the words of upstream's decoder.
+ * (CODEC-8). Throws JsonError in the words of upstream's decoder, and TooManyValues.
  */
 export function decodeJson(bytes: Buffer, limits: JsonLimits = defaultJsonLimits): DecodedJson {
   if (!isUtf8(bytes)) throw new JsonError('invalid UTF-8 in JSON text');
   const scan = scanJson(bytes);
   if (scan.depth > limits.depthMax) throw new JsonError('exceeded max depth');
-  if (scan.members + scan.commas > limits.nodesMax) throw new JsonError('too many values');
+  if (scan.values > limits.valuesMax) throw new TooManyValues(limits.valuesMax);
   const text = bytes.toString('utf8');
   if (!scan.hasLongNumber) {
     const value = parsedFast(text);

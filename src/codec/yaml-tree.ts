@@ -9,10 +9,11 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { isObject, type JsonObject, type JsonValue, setMember } from '../base/json.ts';
+import { shortened, shownPathMax } from '../meta/answer-bounds.ts';
+import { TooManyValues } from './too-many-values.ts';
 import { YamlError } from './yaml-error.ts';
 import { plainScalar } from './yaml-scalar.ts';
 
-const nodesMax = 2_000_000;
 const duplicatesMax = 100;
 /**
  * Collections inside each other, aliases followed. The library recurses and is through with the
@@ -47,16 +48,21 @@ export interface ReadTree {
 
 /**
  * The value of a document parsed by `treeParsing`, as upstream's decoder reads it. Needs nothing of
- * node: a browser reads with it what the server will. Throws YamlError.
+ * node: a browser reads with it what the server will. Throws YamlError, and TooManyValues.
  */
-export function readTree(document: ParsedTree, lines: LineCounter): ReadTree {
-  return new TreeReader(document, lines).read();
+export function readTree(
+  document: ParsedTree,
+  lines: LineCounter,
+  valuesMax = 2_000_000,
+): ReadTree {
+  return new TreeReader(document, { lines, valuesMax }).read();
 }
 
 /** Makes JSON of the tree, bounding what aliases may multiply. */
 class TreeReader {
   readonly #document: ParsedTree;
   readonly #lines: LineCounter;
+  readonly #valuesMax: number;
   readonly #duplicates: string[] = [];
   readonly #aliasesOpen = new Set<string>();
   readonly #anchors = new Map<string, ParsedNode>();
@@ -64,9 +70,10 @@ class TreeReader {
   #aliasNodes = 0;
   #depth = 0;
 
-  constructor(document: ParsedTree, lines: LineCounter) {
+  constructor(document: ParsedTree, options: { lines: LineCounter; valuesMax: number }) {
     this.#document = document;
-    this.#lines = lines;
+    this.#lines = options.lines;
+    this.#valuesMax = options.valuesMax;
   }
 
   read(): ReadTree {
@@ -97,7 +104,7 @@ class TreeReader {
   #count(): void {
     this.#nodes += 1;
     if (this.#aliasesOpen.size > 0) this.#aliasNodes += 1;
-    if (this.#nodes > nodesMax) throw new YamlError('yaml: too many values');
+    if (this.#nodes > this.#valuesMax) throw new TooManyValues(this.#valuesMax);
     if (this.#nodes <= 100 || this.#aliasNodes <= 1000) return;
     const large = Math.min(1, Math.max(0, (this.#nodes - 400_000) / 3_600_000));
     if (this.#aliasNodes / this.#nodes > 0.99 - 0.89 * large) {
@@ -149,7 +156,7 @@ class TreeReader {
       const key = pair.key as ParsedNode | null;
       const value = pair.value as ParsedNode | null;
       if (isMergeKey(key)) {
-        merged.push(...this.#mergeSources(value));
+        for (const source of this.#mergeSources(value)) merged.push(source);
         continue;
       }
       const name = this.#key(key);
@@ -191,7 +198,9 @@ class TreeReader {
   #duplicate(node: ParsedNode | null, name: string): void {
     if (this.#duplicates.length >= duplicatesMax) return;
     const line = node === null ? 0 : this.#lineOf(node);
-    this.#duplicates.push(`line ${line}: key ${JSON.stringify(name)} already set in map`);
+    this.#duplicates.push(
+      `line ${line}: key ${JSON.stringify(shortened(name, shownPathMax))} already set in map`,
+    );
   }
 
   #lineOf(node: { range?: readonly number[] | null | undefined }): number {

@@ -2,6 +2,7 @@ import { isObject, type JsonObject } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { CborError, decodeCborMap } from '../codec/cbor/decode.ts';
 import { type DecodedJson, decodeJson, JsonError } from '../codec/json.ts';
+import { TooManyValues, yamlValuesMax } from '../codec/too-many-values.ts';
 import { decodeYaml, YamlError } from '../codec/yaml.ts';
 import { goValue } from '../meta/go-values.ts';
 import { badRequest } from '../meta/status.ts';
@@ -23,10 +24,11 @@ export interface ApplyBody {
 /**
  * Decodes the body of an apply: YAML, of which JSON is a part (SSA-1). The quick decoder is tried
  * first, since most clients send JSON and loading the YAML library costs more than the request.
- * Throws 400.
+ * Throws 400, and TooManyValues.
+ * @param isWanted whether somebody still waits for the answer
  */
-export function applyBody(bytes: Buffer): MaybePromise<ApplyBody> {
-  const decoded = decodeEither(bytes);
+export function applyBody(bytes: Buffer, isWanted: () => boolean): MaybePromise<ApplyBody> {
+  const decoded = decodeEither(bytes, isWanted);
   return decoded instanceof Promise ? decoded.then(bodyOf) : bodyOf(decoded);
 }
 
@@ -57,16 +59,16 @@ export function applyBodyOfCbor(bytes: Buffer): ApplyBody {
   }
 }
 
-function decodeEither(bytes: Buffer): MaybePromise<DecodedJson> {
+function decodeEither(bytes: Buffer, isWanted: () => boolean): MaybePromise<DecodedJson> {
   if (bytes.find((byte) => byte > 0x20) === openBrace) {
     try {
       const decoded = decodeJson(bytes, bodyLimits);
       if (decoded.duplicates.length === 0) return decoded;
     } catch (error) {
-      if (!(error instanceof JsonError)) throw error;
+      if (!(error instanceof JsonError) || error instanceof TooManyValues) throw error;
     }
   }
-  return decodeYaml(bytes).catch((error: unknown) => {
+  return decodeYaml(bytes, { valuesMax: yamlValuesMax, isWanted }).catch((error: unknown) => {
     if (!(error instanceof YamlError)) throw error;
     throw badRequest(`error decoding YAML: ${toJson}: ${error.message}`);
   });
@@ -82,5 +84,5 @@ export function reportRepeated(
   if (fieldValidation === 'Strict') {
     throw badRequest(`error strict decoding YAML: ${toJson}: ${repeatedText(repeated)}`);
   }
-  for (const line of repeated) if (!call.warnings.includes(line)) call.warnings.push(line);
+  call.warnings.addAll(repeated);
 }

@@ -16,7 +16,7 @@ export async function backupEndpoint(admitted: Admitted): Promise<void> {
   if (info.verb !== 'post') throw methodNotAllowedOnPath();
   const pieces = await context.backup();
   const type = 'application/octet-stream';
-  const headers = answerHeaders({ baseHeaders, warnings: [] }, type);
+  const headers = answerHeaders({ baseHeaders }, type);
   const stream = exchange.stream({ status: 200, headers });
   try {
     if (await writeAll(admitted, { stream, pieces })) stream.end();

@@ -4,6 +4,7 @@ import { type DecodedJson, decodeJson, type JsonLimits } from '../codec/json.ts'
 import { contentMediaType } from '../codec/negotiation.ts';
 import { decodeMessage, openEnvelope } from '../codec/protobuf/envelope.ts';
 import { ProtobufError } from '../codec/protobuf/wire.ts';
+import { bodyValuesMax, yamlValuesMax } from '../codec/too-many-values.ts';
 import { decodeYaml } from '../codec/yaml.ts';
 import type { Dialect } from '../dialect.ts';
 import { maxDepth } from '../engines/schema/depth.ts';
@@ -27,7 +28,10 @@ export interface DecodedBody {
   readonly cbor?: CborFindings;
 }
 
-/** Decodes a body; throws (or rejects with) JsonError, YamlError, ProtobufError, CborError. */
+/**
+ * Decodes a body; throws (or rejects with) JsonError, YamlError, ProtobufError, CborError, and
+ * TooManyValues.
+ */
 export type BodyDecoder = (
   bytes: Buffer,
 ) => MaybePromise<DecodedJson & Pick<DecodedBody, 'cbor' | 'yaml'>>;
@@ -36,7 +40,7 @@ export type BodyDecoder = (
  * What a body may hold. Everything behind the decoder walks objects by recursion, so they nest less
  * deeply than upstream lets them (docs/decisions/nesting-limit.md).
  */
-export const bodyLimits: JsonLimits = { depthMax: maxDepth, nodesMax: 2_000_000 };
+export const bodyLimits: JsonLimits = { depthMax: maxDepth, valuesMax: bodyValuesMax };
 
 const decodeJsonBody = (bytes: Buffer): DecodedJson => decodeJson(bytes, bodyLimits);
 
@@ -58,13 +62,18 @@ function decodeProtobufBody(bytes: Buffer, dialect: Dialect): DecodedJson {
 interface Expected {
   readonly dialect: Dialect;
   readonly schema?: Schema | undefined;
+  /** Whether somebody still waits for the answer: decoding in slices ends where nobody does. */
+  readonly isWanted: () => boolean;
 }
 
 const decoders: Readonly<
   Record<Form, (bytes: Buffer, expected: Expected) => ReturnType<BodyDecoder>>
 > = {
   json: decodeJsonBody,
-  yaml: async (bytes) => ({ ...(await decodeYaml(bytes)), yaml: true }),
+  yaml: async (bytes, { isWanted }) => ({
+    ...(await decodeYaml(bytes, { valuesMax: yamlValuesMax, isWanted })),
+    yaml: true,
+  }),
   protobuf: (bytes, { dialect }) => decodeProtobufBody(bytes, dialect),
   cbor: (bytes, { schema }) => decodeCborBody(bytes, schema),
 };

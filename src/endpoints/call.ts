@@ -9,6 +9,7 @@ import type { Logger } from '../base/log.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import type { BoundedTexts } from '../meta/answer-bounds.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
 import type { Registry } from '../registry/registry.ts';
@@ -100,7 +101,7 @@ export interface ApiCall {
   /** The request's record; undefined where the policy wants none (OPS-2). */
   readonly audit?: AuditTrail | undefined;
   /** Texts for `Warning` headers, in order. */
-  readonly warnings: string[];
+  readonly warnings: BoundedTexts;
   readonly deadline: RequestDeadline;
 }
 
@@ -126,6 +127,6 @@ export interface Admitted {
   readonly baseHeaders: Readonly<Record<string, string>>;
   readonly audit?: AuditTrail | undefined;
   /** Texts for `Warning` headers, of failures too. */
-  readonly warnings: string[];
+  readonly warnings: BoundedTexts;
   readonly deadline: RequestDeadline;
 }

@@ -3,6 +3,7 @@ import { CborError } from '../codec/cbor/decode.ts';
 import { diagnoseCbor } from '../codec/cbor/diagnose.ts';
 import { JsonError } from '../codec/json-error.ts';
 import { ProtobufError } from '../codec/protobuf/wire.ts';
+import { TooManyValues } from '../codec/too-many-values.ts';
 import { YamlError } from '../codec/yaml-error.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
 import { invalid } from '../meta/field-error.ts';
@@ -25,7 +26,12 @@ export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
   const served = encodings.of(target.def);
   const { version } = target;
   const schema = version.decode === undefined ? version.schema : undefined;
-  const decode = decoderFor(exchange.header('content-type'), { served, dialect, schema });
+  const decode = decoderFor(exchange.header('content-type'), {
+    served,
+    dialect,
+    schema,
+    isWanted: () => !exchange.aborted,
+  });
   const bytes = await exchange.body(context.limits.bodyBytesMax);
   try {
     return { bytes, ...(await decode(bytes)) };
@@ -50,6 +56,7 @@ export async function decodeOptionsBody(
     served: encodings.failures,
     dialect,
     schema: schemaOf(`meta.v1.${kind}`),
+    isWanted: () => !exchange.aborted,
   });
   let value: JsonValue;
   let cbor: CborFindings | undefined;
@@ -72,7 +79,7 @@ export async function decodeOptionsBody(
 function malformed(error: unknown): string {
   if (error instanceof YamlError) return error.message;
   if (error instanceof ProtobufError || error instanceof CborError) return error.message;
-  if (!(error instanceof JsonError)) throw error;
+  if (!(error instanceof JsonError) || error instanceof TooManyValues) throw error;
   return `couldn't get version/kind; json parse error: ${error.message}`;
 }
 

@@ -1,4 +1,5 @@
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import type { BoundedTexts } from '../meta/answer-bounds.ts';
 import {
   methodNotAllowedOnPath,
   methodNotSupported,
@@ -99,10 +100,10 @@ function checkShape(info: RequestInfo, def: ResourceDef): void {
 }
 
 /** A version on its way out is told to the client, the metrics and the audit log (VER-3). */
-function tellDeprecated(admitted: Admitted, version: VersionDef, warnings: string[]): void {
+function tellDeprecated(admitted: Admitted, version: VersionDef, warnings: BoundedTexts): void {
   const { deprecationWarning, removedRelease } = version;
   if (deprecationWarning === undefined) return;
-  warnings.push(deprecationWarning);
+  warnings.add(deprecationWarning);
   const { context, info, audit } = admitted;
   context.metrics.deprecated({ info, version });
   if (audit === undefined) return;

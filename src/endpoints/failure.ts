@@ -2,8 +2,10 @@ import type { AuditTrail } from '../audit/trail.ts';
 import { BodyAborted, BodyTooLarge, type Exchange, type WholeResponse } from '../base/exchange.ts';
 import { MemoryShort } from '../base/memory-budget.ts';
 import { WorkExceeded } from '../base/work.ts';
+import { TooManyValues } from '../codec/too-many-values.ts';
 import { Overloaded } from '../flowcontrol/contract.ts';
-import { internalError, StatusError, tooLarge } from '../meta/status.ts';
+import type { BoundedTexts } from '../meta/answer-bounds.ts';
+import { internalError, StatusError, tooLarge, tooManyValues } from '../meta/status.ts';
 import { translateStoreError } from '../registry/registry.ts';
 import type { EndpointContext } from './call.ts';
 import { negotiateFailure } from './negotiate.ts';
@@ -19,9 +21,9 @@ export async function answerFailure(failure: {
   readonly baseHeaders: Readonly<Record<string, string>>;
   readonly error: unknown;
   readonly audit?: AuditTrail | undefined;
-  readonly warnings?: readonly string[];
+  readonly warnings?: BoundedTexts;
 }): Promise<StatusError> {
-  const { context, exchange, baseHeaders, audit, warnings = [] } = failure;
+  const { context, exchange, baseHeaders, audit, warnings } = failure;
   const auditId = baseHeaders['audit-id'];
   const error = statusErrorOf({ context, auditId, error: failure.error, audit });
   if (exchange.aborted) {
@@ -44,7 +46,7 @@ interface Told {
   readonly baseHeaders: Readonly<Record<string, string>>;
   readonly error: StatusError;
   readonly audit: AuditTrail | undefined;
-  readonly warnings: readonly string[];
+  readonly warnings: BoundedTexts | undefined;
   readonly respond: (response: WholeResponse) => void;
 }
 
@@ -96,6 +98,7 @@ function statusErrorOf(failed: Failed): StatusError {
   if (error instanceof BodyAborted) return tooSlow();
   if (error instanceof WorkExceeded) return tooMuchWork(error);
   if (error instanceof MemoryShort) return new Overloaded(1);
+  if (error instanceof TooManyValues) return tooManyValues(error.max);
   const translated = translateStoreError(error);
   if (translated instanceof StatusError) {
     if (translated.code >= 500 && translated.cause !== undefined)

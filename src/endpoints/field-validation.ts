@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { memberPlaces } from '../codec/json-exact.ts';
 import { maxDepth } from '../engines/schema/depth.ts';
+import type { FoundPaths } from '../engines/schema/found-paths.ts';
+import { BoundedTexts, shortened, shownPathMax } from '../meta/answer-bounds.ts';
 import type { FieldValidation } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 
@@ -12,7 +14,7 @@ interface Complaint {
 }
 
 const textOf = ({ what, path, prefix }: Complaint) =>
-  `${prefix}${what} field ${JSON.stringify(path)}`;
+  `${prefix}${what} field ${JSON.stringify(shortened(path, shownPathMax))}`;
 
 const openBrace = '{'.charCodeAt(0);
 const openBracket = '['.charCodeAt(0);
@@ -20,14 +22,24 @@ const openBracket = '['.charCodeAt(0);
 /** Bodies larger than this keep their complaints as found: looking for their order costs too much. */
 const orderedBytesMax = 256 * 1024;
 
-/** Unknown and duplicate fields found in a body, each once, in the order found. */
+/**
+ * Unknown and duplicate fields found in a body, each once, in the order found. What keeps them here
+ * bounds their number: a body can have as many of them as members.
+ */
 export class Complaints {
   #found: Complaint[] = [];
   readonly #repeated: string[] = [];
   #told: readonly string[] = [];
+  #omitted = 0;
 
   unknown(path: string, prefix = ''): void {
     this.#found.push({ what: 'unknown', path, prefix });
+  }
+
+  /** The unknown fields that a decoder found. */
+  unknownIn(found: FoundPaths): void {
+    for (const path of found.paths) this.unknown(path);
+    this.#omitted += found.omitted;
   }
 
   /** @param prefix says whose field it is, where that is not the object (`json patch `) */
@@ -37,7 +49,7 @@ export class Complaints {
 
   /** Lines in which a YAML decoder tells of keys given twice. */
   repeated(lines: readonly string[] = []): void {
-    this.#repeated.push(...lines);
+    for (const line of lines) this.#repeated.push(line);
   }
 
   /** What a decoder has told in words of its own, if it has. */
@@ -64,19 +76,31 @@ export class Complaints {
     this.#found = known.length === unknown.length ? known : inTextOrder(known, bytes);
   }
 
-  get #texts(): readonly string[] {
-    return [...this.#told, ...new Set(this.#found.map(textOf))];
+  get isEmpty(): boolean {
+    return this.#repeated.length + this.#told.length + this.#found.length === 0;
   }
 
-  /** One text a complaint, for warnings. */
-  get texts(): readonly string[] {
-    return [...this.#repeated, ...this.#texts];
+  /** Adds one warning for each complaint. */
+  warn(warnings: BoundedTexts): void {
+    warnings.addAll(this.#repeated);
+    this.#addTo(warnings);
   }
 
-  /** The text of a strict refusal: all complaints, as upstream joins them. */
+  /**
+   * The text of a strict refusal: the complaints as upstream joins them, as many as an answer may
+   * list, and how many more there are.
+   */
   get strictText(): string {
-    const ofYaml = this.#repeated.length === 0 ? [] : [repeatedText(this.#repeated)];
-    return `strict decoding error: ${[...ofYaml, ...this.#texts].join(', ')}`;
+    const texts = new BoundedTexts('error');
+    if (this.#repeated.length > 0) texts.add(repeatedText(this.#repeated));
+    this.#addTo(texts);
+    return `strict decoding error: ${texts.list.join(', ')}`;
+  }
+
+  #addTo(texts: BoundedTexts): void {
+    texts.addAll(this.#told);
+    for (const complaint of this.#found) texts.add(textOf(complaint));
+    texts.omit(this.#omitted);
   }
 }
 
@@ -105,6 +129,7 @@ function inTextOrder(found: readonly Complaint[], bytes: Buffer): Complaint[] {
   if (bytes.length > orderedBytesMax || !isUtf8(bytes)) return [...found];
   const wanted = new Set(found.map(({ path }) => path));
   const places = memberPlaces(bytes.toString('utf8'), wanted, { depthMax: maxDepth });
+  if (places === undefined) return [...found];
   const placeOf = ({ what, path }: Complaint) => {
     const place = places.get(path);
     return what === 'duplicate' ? (place?.second ?? -1) : (place?.first ?? -1);
@@ -123,8 +148,8 @@ export function reportComplaints(
 ): void {
   const { fieldValidation } = options;
   if (fieldValidation === 'Ignore') return;
-  const { texts, strictText } = options.complaints;
-  if (texts.length === 0) return;
-  if (fieldValidation === 'Strict') throw options.fail(strictText);
-  for (const text of texts) if (!call.warnings.includes(text)) call.warnings.push(text);
+  const { complaints } = options;
+  if (complaints.isEmpty) return;
+  if (fieldValidation === 'Strict') throw options.fail(complaints.strictText);
+  complaints.warn(call.warnings);
 }

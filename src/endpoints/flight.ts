@@ -7,6 +7,7 @@ import type { Timer } from '../base/clock.ts';
 import { type Bounded, deadlineEarlyMs } from '../base/deadlines.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import { addFlowHeaders, type FlowClass, Overloaded, type Place } from '../flowcontrol/contract.ts';
+import { BoundedTexts } from '../meta/answer-bounds.ts';
 import { isLongRunning } from '../meta/long-running.ts';
 import { StatusError, timedOut } from '../meta/status.ts';
 import type { UserInfo } from '../meta/types.ts';
@@ -34,7 +35,7 @@ export class Flight implements Bounded, RequestDeadline, Passage {
   readonly auditId: string;
   readonly baseHeaders: Record<string, string>;
   /** Texts for `Warning` headers, of failures too. */
-  readonly warnings: string[] = [];
+  readonly warnings = new BoundedTexts('warning');
   user: UserInfo | undefined;
   audit: AuditTrail | undefined;
   place = -1;

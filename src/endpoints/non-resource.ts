@@ -84,7 +84,7 @@ function sendForPeople({ exchange, info, baseHeaders }: Admitted, value: JsonObj
 export async function sendDocument(admitted: Admitted, value: JsonObject): Promise<void> {
   const { context, exchange, info } = admitted;
   const output = negotiateOutput(exchange, info, { served: context.encodings.documents });
-  await sendValue({ ...admitted, warnings: [], output }, { status: 200, value });
+  await sendValue({ ...admitted, output }, { status: 200, value });
 }
 
 function documentAt(admitted: Admitted): JsonObject | undefined {
@@ -160,7 +160,7 @@ export async function sendAggregated(
   const { mediaType } = form.encoding;
   const contentType = `${mediaType};g=${form.group};v=${form.version};as=APIGroupDiscoveryList`;
   const headers = {
-    ...answerHeaders({ ...admitted, warnings: [] }, contentType),
+    ...answerHeaders(admitted, contentType),
     etag,
     vary: 'Accept',
     'cache-control': 'public',

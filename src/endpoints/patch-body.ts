@@ -1,5 +1,6 @@
 import { isObject, type JsonValue, member } from '../base/json.ts';
 import { decodeJson, JsonError } from '../codec/json.ts';
+import { TooManyValues } from '../codec/too-many-values.ts';
 import { goValue } from '../meta/go-values.ts';
 import { badRequest } from '../meta/status.ts';
 import type { FieldValidation } from '../request/options.ts';
@@ -28,7 +29,7 @@ export function decodePatch(
   try {
     body = decodeJson(bytes, bodyLimits);
   } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
+    if (!(error instanceof JsonError) || error instanceof TooManyValues) throw error;
     if (type === 'merge' && !isChecked) throw badRequest(noMergePatch);
     throw badRequest(`${prefix}${error.message}`);
   }

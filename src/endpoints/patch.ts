@@ -41,7 +41,8 @@ export async function readPatch(call: ApiCall): Promise<AnyPatch> {
     call.audit?.requestPatch(bytes);
     return { type, bytes, options };
   }
-  const decoded = encoding === 'cbor' ? applyBodyOfCbor(bytes) : applyBody(bytes);
+  const decoded =
+    encoding === 'cbor' ? applyBodyOfCbor(bytes) : applyBody(bytes, () => !exchange.aborted);
   const body = decoded instanceof Promise ? await decoded : decoded;
   call.audit?.requestPatch(body.value);
   return { type, bytes, options, body };

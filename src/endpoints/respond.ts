@@ -2,6 +2,7 @@ import type { AuditTrail } from '../audit/trail.ts';
 import type { Exchange } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import { flowSchemaHeader, priorityLevelHeader } from '../flowcontrol/contract.ts';
+import { type BoundedTexts, omittedText } from '../meta/answer-bounds.ts';
 import { AccessDenied, type Status, type StatusDetails, type StatusError } from '../meta/status.ts';
 import { entryIn, viewOf } from '../registry/conversion/views.ts';
 import { jsonIn } from '../registry/object-codec.ts';
@@ -14,7 +15,7 @@ import { transformFor } from './transform.ts';
 
 /** Headers of an API answer: upstream's cache rule, the request's id, its warnings. */
 export function answerHeaders(
-  call: Pick<ApiCall, 'baseHeaders' | 'warnings'>,
+  call: Pick<ApiCall, 'baseHeaders'> & Partial<Pick<ApiCall, 'warnings'>>,
   contentType: string,
 ): Record<string, string | readonly string[]> {
   const { baseHeaders } = call;
@@ -28,7 +29,8 @@ export function answerHeaders(
   if (flowSchema !== undefined) headers[flowSchemaHeader] = flowSchema;
   const priorityLevel = baseHeaders[priorityLevelHeader];
   if (priorityLevel !== undefined) headers[priorityLevelHeader] = priorityLevel;
-  if (call.warnings.length > 0) headers.warning = warningHeaders(call.warnings);
+  const { warnings } = call;
+  if (warnings?.isEmpty === false) headers.warning = warningHeaders(warnings);
   return headers;
 }
 
@@ -36,19 +38,21 @@ export function answerHeaders(
 const warningsLengthMax = 4096;
 const warningLengthMax = 256;
 
-/** `Warning` headers of the texts, as many as may be sent. */
-export function warningHeaders(texts: readonly string[]): string[] {
-  const lengths = texts.map((text) => Array.from(text).length);
-  const whole = lengths.reduce((sum, length) => sum + length, 0);
-  if (whole <= warningsLengthMax) return texts.map(warningHeader);
+/** `Warning` headers of the texts, as many as may be sent; a last one counts the others. */
+export function warningHeaders(warnings: BoundedTexts): string[] {
+  const texts = warnings.texts.map((text) => Array.from(text));
+  const whole = texts.reduce((sum, text) => sum + text.length, 0);
+  if (whole <= warningsLengthMax) return warnings.list.map(warningHeader);
   const headers: string[] = [];
   let written = 0;
   for (const text of texts) {
     if (written >= warningsLengthMax) break;
-    const cut = Array.from(text).slice(0, warningLengthMax);
+    const cut = text.slice(0, warningLengthMax);
     written += cut.length;
     headers.push(warningHeader(cut.join('')));
   }
+  const omitted = texts.length - headers.length + warnings.omitted;
+  if (omitted > 0) headers.push(warningHeader(omittedText(omitted, 'warning')));
   return headers;
 }
 
@@ -90,7 +94,8 @@ export async function sendEntry(
 
 /** Answers with a decoded value (discovery, reviews, a scale). */
 export async function sendValue(
-  call: Pick<ApiCall, 'baseHeaders' | 'warnings' | 'exchange' | 'output' | 'audit'>,
+  call: Pick<ApiCall, 'baseHeaders' | 'exchange' | 'output' | 'audit'> &
+    Partial<Pick<ApiCall, 'warnings'>>,
   answer: { status: number; value: JsonObject },
 ): Promise<void> {
   const { audit } = call;
@@ -115,17 +120,17 @@ export async function sendFailure(
     readonly baseHeaders: Readonly<Record<string, string>>;
     readonly audit?: AuditTrail | undefined;
     /** What was to be told of the request before it failed. */
-    readonly warnings?: readonly string[];
+    readonly warnings?: BoundedTexts | undefined;
   },
   error: StatusError,
 ): Promise<void> {
   call.audit?.responseStatus(error.status);
   const body = await encodeValue(call.output, error.status as unknown as JsonObject);
-  const { warnings = [] } = call;
+  const { warnings } = call;
   const headers: Record<string, string | readonly string[]> = {
     ...call.baseHeaders,
     'content-type': call.output.encoding.mediaType,
-    ...(warnings.length === 0 ? {} : { warning: warningHeaders(warnings) }),
+    ...(warnings?.isEmpty === false ? { warning: warningHeaders(warnings) } : {}),
   };
   const retryAfter = error.status.details?.retryAfterSeconds;
   if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter);

@@ -3,6 +3,7 @@ import type { DecodeSource } from '../engines/schema/decode-context.ts';
 import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { DecodeError } from '../engines/schema/depth.ts';
 import { EmbeddedError } from '../engines/schema/embedded.ts';
+import { FoundPaths } from '../engines/schema/found-paths.ts';
 import { invalidObject } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
@@ -22,14 +23,15 @@ export function shapeObject(
 ): ApiObject {
   const { version } = target;
   const { complaints, fail, source } = options;
-  const report = (path: string) => complaints.unknown(path);
   try {
     if (version.decode !== undefined) {
       // Upstream drops nulls from what it decodes, and an apply's result it does not.
-      for (const path of version.decode(value, { keepsNulls: source === 'map' })) report(path);
+      complaints.unknownIn(version.decode(value, { keepsNulls: source === 'map' }));
       return asApiObject(value);
     }
-    const object = asApiObject(decodeTyped(version.schema)(value, report, source));
+    const unknown = new FoundPaths();
+    const object = asApiObject(decodeTyped(version.schema)(value, unknown, source));
+    complaints.unknownIn(unknown);
     version.defaults?.(object);
     return object;
   } catch (error) {

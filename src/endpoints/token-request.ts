@@ -46,7 +46,7 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
     expirationSeconds: seconds,
   });
   if (issued.expirationSeconds < seconds) {
-    call.warnings.push(
+    call.warnings.add(
       `requested expiration of ${seconds} seconds shortened to ${issued.expirationSeconds} seconds`,
     );
   }

@@ -76,7 +76,7 @@ export function watchEncoding(asked: ApiCall, onInitialEnd: () => void): WatchEn
 }
 
 function asTyped(schema: Schema, object: JsonObject): JsonObject {
-  return decodeTyped(schema)(object, () => {}) as JsonObject;
+  return decodeTyped(schema)(object) as JsonObject;
 }
 
 /**

@@ -21,9 +21,7 @@ export function writeContext(
     user: call.user,
     dryRun: options.dryRun,
     fieldManager: options.fieldManager ?? managerFromUserAgent(exchange.header('user-agent')),
-    warn: (text) => {
-      if (!call.warnings.includes(text)) call.warnings.push(text);
-    },
+    warn: (text) => call.warnings.add(text),
     expired: () =>
       exchange.aborted || context.clock.monotonic() >= deadline.dueMs - deadlineEarlyMs,
     request: new CallSide(call, options.shown),

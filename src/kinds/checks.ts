@@ -1,5 +1,6 @@
 import { isObject, type JsonValue } from '../base/json.ts';
-import { type FieldError, goQuoted, invalid } from '../meta/field-error.ts';
+import { shortened, shownValueMax } from '../meta/answer-bounds.ts';
+import { type FieldError, goQuoted, invalid, lazyError } from '../meta/field-error.ts';
 
 /** Checks that many kinds share. */
 
@@ -64,13 +65,20 @@ export function sortedKeys(
 /** `path[key]`, as upstream writes a map's member. */
 export const keyed = (path: string, key: string) => `${path}[${key}]`;
 
-/** An `Invalid value` that upstream prints as a Go value, given as that text. */
-export function invalidGo(field: string, goText: string, detail: string): FieldError {
-  return {
-    type: 'FieldValueInvalid',
-    field,
-    message: `Invalid value: ${goText}${detail === '' ? '' : `: ${detail}`}`,
-  };
+/**
+ * An `Invalid value` that upstream prints as a Go value.
+ * @param goText that value's text, or what prints it when the error is shown: required where each of
+ *   many errors shows the whole list
+ */
+export function invalidGo(
+  field: string,
+  goText: string | (() => string),
+  detail: string,
+): FieldError {
+  return lazyError('FieldValueInvalid', field, () => {
+    const shown = shortened(typeof goText === 'string' ? goText : goText(), shownValueMax);
+    return `Invalid value: ${shown}${detail === '' ? '' : `: ${detail}`}`;
+  });
 }
 
 /** A list of strings as Go prints it with `%#v`. */

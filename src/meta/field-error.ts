@@ -1,4 +1,5 @@
-import type { JsonValue } from '../base/json.ts';
+import { isObject, type JsonValue } from '../base/json.ts';
+import { shortened, shownValueMax } from './answer-bounds.ts';
 
 /** Upstream's kinds of field error; the value is the `reason` of the Status cause. */
 export type FieldErrorType =
@@ -18,7 +19,10 @@ export interface FieldError {
   readonly type: FieldErrorType;
   /** Path as upstream writes it: `spec.rules[0].verbs`, `data[key]`; empty for the whole object. */
   readonly field: string;
-  /** What stands after the field: `Required value`, `Invalid value: "x": must be …`. */
+  /**
+   * What stands after the field: `Required value`, `Invalid value: "x": must be …`. Rendered when it
+   * is first read, since an answer shows only the first errors of a body (TRUST-3).
+   */
   readonly message: string;
 }
 
@@ -49,15 +53,51 @@ export function goFloat(value: number): string {
   return `${digits}e${power < 0 ? '-' : '+'}${width}`;
 }
 
-/** How Go prints a value inside an `Invalid value:` message: strings quoted, objects as JSON. */
+/**
+ * How Go prints a value inside an `Invalid value:` message: strings quoted, objects as JSON. Shows
+ * at most `shownValueMax` characters of it, in time that does not depend on what is behind them.
+ */
 export function showValue(value: JsonValue | undefined): string {
-  if (typeof value === 'string') return goQuoted(value);
+  if (typeof value === 'string') return goQuoted(shortened(value, shownValueMax));
   if (typeof value === 'bigint') return String(value);
   if (typeof value === 'number')
     return Number.isSafeInteger(value) ? String(value) : goFloat(value);
-  return JSON.stringify(value ?? null, (_, member) =>
-    typeof member === 'bigint' ? Number(member) : member,
+  return showHead(value ?? null, (head) =>
+    JSON.stringify(head, (_, member) => (typeof member === 'bigint' ? Number(member) : member)),
   );
+}
+
+/** Prints a value, or of one whose text is longer than `shownValueMax` characters the beginning. */
+export function showHead(value: JsonValue, print: (value: JsonValue) => string): string {
+  const budget = { left: shownValueMax };
+  const head = cut(value, budget);
+  if (budget.left >= 0) return shortened(print(value), shownValueMax);
+  return `${print(head).slice(0, shownValueMax)}...`;
+}
+
+/** A value of about as many characters of JSON as are left, with the same beginning. */
+function cut(value: JsonValue, budget: { left: number }): JsonValue {
+  budget.left -= 1;
+  if (typeof value === 'string') {
+    budget.left -= value.length;
+    return budget.left < 0 ? value.slice(0, shownValueMax) : value;
+  }
+  if (Array.isArray(value)) {
+    const items: JsonValue[] = [];
+    for (const item of value) {
+      if (budget.left < 0) break;
+      items.push(cut(item, budget));
+    }
+    return items;
+  }
+  if (!isObject(value)) return value;
+  const members: [string, JsonValue][] = [];
+  for (const name of Object.keys(value)) {
+    if (budget.left < 0) break;
+    budget.left -= name.length;
+    members.push([name.slice(0, shownValueMax), cut(value[name] ?? null, budget)]);
+  }
+  return Object.fromEntries(members);
 }
 
 /** Nothing is shown by a word, and quoted like any word. */
@@ -66,39 +106,60 @@ const shownBad = (value: JsonValue | undefined) =>
 
 const withDetail = (head: string, detail: string) => (detail === '' ? head : `${head}: ${detail}`);
 
+/** An error whose message is rendered when it is first read. */
+export function lazyError(type: FieldErrorType, field: string, render: () => string): FieldError {
+  let message: string | undefined;
+  return {
+    type,
+    field,
+    get message() {
+      message ??= render();
+      return message;
+    },
+  };
+}
+
+/** The same error of another field. */
+export function ofField(error: FieldError, field: string): FieldError {
+  return lazyError(error.type, field, () => error.message);
+}
+
 export function required(field: string, detail = ''): FieldError {
   return { type: 'FieldValueRequired', field, message: withDetail('Required value', detail) };
 }
 export function invalid(field: string, value: JsonValue | undefined, detail: string): FieldError {
-  const message = withDetail(`Invalid value: ${shownBad(value)}`, detail);
-  return { type: 'FieldValueInvalid', field, message };
+  return lazyError('FieldValueInvalid', field, () =>
+    withDetail(`Invalid value: ${shownBad(value)}`, detail),
+  );
 }
 export function typeInvalid(
   field: string,
   value: JsonValue | undefined,
   detail: string,
 ): FieldError {
-  const message = withDetail(`Invalid value: ${shownBad(value)}`, detail);
-  return { type: 'FieldValueTypeInvalid', field, message };
+  return lazyError('FieldValueTypeInvalid', field, () =>
+    withDetail(`Invalid value: ${shownBad(value)}`, detail),
+  );
 }
-/** @param shown the value as the message has it, where that is not its JSON */
+/** @param show the value as the message has it, where that is not its JSON */
 export function duplicate(
   field: string,
   value: JsonValue | undefined,
-  shown: string = shownBad(value),
+  show: (value: JsonValue | undefined) => string = shownBad,
 ): FieldError {
-  return { type: 'FieldValueDuplicate', field, message: `Duplicate value: ${shown}` };
+  return lazyError('FieldValueDuplicate', field, () => `Duplicate value: ${show(value)}`);
 }
-/** @param shown as for `duplicate` */
+/** @param show as for `duplicate` */
 export function notSupported(
   field: string,
   value: JsonValue | undefined,
   allowed: readonly string[],
-  shown: string = shownBad(value),
+  show: (value: JsonValue | undefined) => string = shownBad,
 ): FieldError {
-  const list = allowed.map((one) => JSON.stringify(one)).join(', ');
-  const message = `Unsupported value: ${shown}: supported values: ${list}`;
-  return { type: 'FieldValueNotSupported', field, message };
+  return lazyError('FieldValueNotSupported', field, () => {
+    const list = allowed.map((one) => JSON.stringify(one)).join(', ');
+    return `Unsupported value: ${show(value)}: supported values: ${list}`;
+  });
 }
 export function forbiddenField(field: string, detail: string): FieldError {
   return { type: 'FieldValueForbidden', field, message: withDetail('Forbidden', detail) };

@@ -1,3 +1,11 @@
+import {
+  boundedList,
+  listedBytesMax,
+  omittedText,
+  shortened,
+  shownPathMax,
+  shownTextMax,
+} from './answer-bounds.ts';
 import type { FieldError } from './field-error.ts';
 import type { GroupKind, GroupResource } from './types.ts';
 
@@ -69,14 +77,15 @@ export class StatusError extends Error {
     metadata?: StatusMetadata;
     cause?: unknown;
   }) {
-    super(options.message, { cause: options.cause });
+    const message = boundedMessage(options.message);
+    super(message, { cause: options.cause });
     this.name = 'StatusError';
     this.status = {
       kind: 'Status',
       apiVersion: 'v1',
       metadata: options.metadata ?? {},
       status: 'Failure',
-      message: options.message,
+      message,
       ...(options.reason === '' ? {} : { reason: options.reason }),
       ...(options.details === undefined ? {} : { details: options.details }),
       code: options.code,
@@ -91,6 +100,13 @@ export class StatusError extends Error {
   get reason(): string {
     return this.status.reason ?? '';
   }
+}
+
+/** Bounds a message that shows what the client sent (TRUST-3). */
+function boundedMessage(message: string): string {
+  const isShort = message.length * 3 <= listedBytesMax;
+  if (isShort || Buffer.byteLength(message) <= listedBytesMax) return message;
+  return shortened(message, Math.floor(listedBytesMax / 3) - 40);
 }
 
 /** `pods`, or `deployments.apps`: how upstream names a resource in messages. */
@@ -153,16 +169,48 @@ export function conflict(gr: GroupResource, name: string, why: string): StatusEr
 export const modifiedMessage =
   'the object has been modified; please apply your changes to the latest version and try again';
 
-/** 422 with one cause per field error. */
+/** A field error as an answer shows it: as a cause, and as a line of the message. */
+interface ShownError {
+  readonly cause: StatusCause;
+  readonly line: string;
+}
+
+function shownError({ type, field: path, message: text }: FieldError): ShownError {
+  const message = shortened(text, shownTextMax);
+  if (path === '') return { cause: { reason: type, message }, line: message };
+  const field = shortened(path, shownPathMax);
+  return { cause: { reason: type, message, field }, line: `${field}: ${message}` };
+}
+
+/**
+ * The first errors, in message and causes together no more text than an answer may list. Renders no
+ * error behind them.
+ */
+function shownErrors(errors: readonly FieldError[]): {
+  readonly shown: readonly ShownError[];
+  readonly omitted: number;
+} {
+  const shown: ShownError[] = [];
+  const { omitted } = boundedList(errors, (error) => {
+    const one = shownError(error);
+    shown.push(one);
+    return one.line + one.line;
+  });
+  return { shown: shown.slice(0, errors.length - omitted), omitted };
+}
+
+/**
+ * 422 with one cause per field error. Of more errors than an answer may list (TRUST-3) it has the
+ * first as causes, and its message ends with the number of the others: `[a, b, and 20 more errors]`.
+ */
 export function invalidObject(
   gk: GroupKind,
   name: string,
   errors: readonly FieldError[],
 ): StatusError {
-  const lines = errors.map((error) =>
-    error.field === '' ? error.message : `${error.field}: ${error.message}`,
-  );
-  const unique = [...new Set(lines)];
+  const { shown, omitted } = shownErrors(errors);
+  const unique = [...new Set(shown.map(({ line }) => line))];
+  if (omitted > 0) unique.push(omittedText(omitted, 'error'));
   const joined = unique.length === 1 ? unique[0] : `[${unique.join(', ')}]`;
   return new StatusError({
     code: 422,
@@ -172,11 +220,7 @@ export function invalidObject(
       ...(name === '' ? {} : { name }),
       ...(gk.group === '' ? {} : { group: gk.group }),
       ...(gk.kind === '' ? {} : { kind: gk.kind }),
-      causes: errors.map((error) => ({
-        reason: error.type,
-        message: error.message,
-        ...(error.field === '' ? {} : { field: error.field }),
-      })),
+      causes: shown.map(({ cause }) => cause),
     },
   });
 }
@@ -254,6 +298,15 @@ export function tooLarge(limitBytes: number): StatusError {
     code: 413,
     reason: 'RequestEntityTooLarge',
     message: `Request entity too large: limit is ${limitBytes}`,
+  });
+}
+
+/** 413 for a body of more values than one may hold, however few bytes they take. */
+export function tooManyValues(limit: number): StatusError {
+  return new StatusError({
+    code: 413,
+    reason: 'RequestEntityTooLarge',
+    message: `Request entity too large: limit is ${limit} values`,
   });
 }
 

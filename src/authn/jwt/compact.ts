@@ -10,7 +10,7 @@ export interface CompactToken {
   readonly signature: Buffer;
 }
 
-const limits = { depthMax: 64, nodesMax: 20_000 };
+const limits = { depthMax: 64, valuesMax: 20_000 };
 
 /**
  * Reads a token of the compact form in its one encoding (TRUST-5): three parts in base64url without

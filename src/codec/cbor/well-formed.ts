@@ -1,3 +1,4 @@
+import { bodyValuesMax, TooManyValues } from '../too-many-values.ts';
 import { CborError, Cursor, floatOf, info, major, majorName } from './cursor.ts';
 
 const levelsMax = 64;
@@ -13,7 +14,7 @@ export const notAccepted = (type: number, what: string): string =>
 /**
  * Looks whether bytes are one CBOR item, nothing behind it, within the limits that upstream sets: 64
  * levels, 1024 items of a list or map. Upstream looks at all of the bytes before it decodes any of
- * them, so what is wrong here is told first, wherever it is. Throws CborError.
+ * them, so what is wrong here is told first, wherever it is. Throws CborError, and TooManyValues.
  */
 export function checkWellFormed(bytes: Buffer): void {
   if (bytes.length === 0) throw new CborError('EOF');
@@ -26,7 +27,11 @@ export function checkWellFormed(bytes: Buffer): void {
 }
 
 class Check extends Cursor {
+  #values = 0;
+
   item(level: number): void {
+    this.#values += 1;
+    if (this.#values > bodyValuesMax) throw new TooManyValues(bodyValuesMax);
     const { type, argument } = this.checkedHead();
     if (type === major.bytes || type === major.text) this.#string(type, argument);
     else if (type === major.list || type === major.map) this.#items(type, argument, level + 1);

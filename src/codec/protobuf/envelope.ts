@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
 import { codecOf } from './message.ts';
+import { countingValues } from './value-count.ts';
 import { ProtobufError, WireReader, WireWriter, wireBytes } from './wire.ts';
 
 /** `k8s` and a zero byte: what every protobuf body begins with, in every dialect. */
@@ -49,11 +50,15 @@ function forEachBytes(bytes: Buffer, visit: (number: number, bytes: Buffer) => v
   }
 }
 
-/** Decodes an object's own bytes; the result still wants the typed decoder's zero-value rules. */
+/**
+ * Decodes an object's own bytes; the result still wants the typed decoder's zero-value rules. Throws
+ * ProtobufError, and TooManyValues.
+ */
 export function decodeMessage(schema: Schema, raw: Buffer): JsonObject {
   const writer = new WireWriter();
   writer.bytes(raw);
-  return codecOf(schema).read(new WireReader(writer.finish()), 0) as JsonObject;
+  const reader = new WireReader(writer.finish());
+  return countingValues(() => codecOf(schema).read(reader, 0) as JsonObject);
 }
 
 /** An object's own bytes, without envelope: what lists and watch frames are put together from. */

@@ -4,6 +4,7 @@ import { type Property, resolved, type Schema } from '../../engines/schema/schem
 import { alternativesCodec } from './alternatives.ts';
 import { specialCodec } from './special.ts';
 import type { ValueCodec } from './value-codec.ts';
+import { countValues } from './value-count.ts';
 import {
   ProtobufError,
   WireReader as Reader,
@@ -167,7 +168,10 @@ function eachField(
 ): void {
   if (depth > depthMax) throw new ProtobufError('proto: message is nested too deeply');
   const reader = new Reader(bytes);
-  while (!reader.isDone) visit(reader, reader.key());
+  while (!reader.isDone) {
+    countValues();
+    visit(reader, reader.key());
+  }
 }
 
 function expectWire(actual: number, wanted: number): void {
@@ -255,7 +259,10 @@ function repeatedField(number: number, codec: () => ValueCodec): FieldCodec {
         return;
       }
       const packed = new Reader(reader.bytes());
-      while (!packed.isDone) list.push(codec().read(packed, depth + 1));
+      while (!packed.isDone) {
+        countValues();
+        list.push(codec().read(packed, depth + 1));
+      }
     },
   };
 }

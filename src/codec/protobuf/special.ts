@@ -2,7 +2,9 @@ import type { JsonValue } from '../../base/json.ts';
 import { parseGoDuration, printGoDuration } from '../../engines/schema/go-duration.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
 import { decodeJson, encodeJson, JsonError } from '../json.ts';
+import { scanJson } from '../json-scan.ts';
 import type { ValueCodec } from './value-codec.ts';
+import { countValues } from './value-count.ts';
 import {
   ProtobufError,
   WireReader,
@@ -189,6 +191,7 @@ const rawJson = message({
   read(bytes) {
     const raw = fieldsOf(bytes, { 1: wireBytes }).get(1);
     if (!Buffer.isBuffer(raw) || raw.length === 0) return null;
+    countValues(scanJson(raw).values);
     try {
       return decodeJson(raw).value;
     } catch (error) {

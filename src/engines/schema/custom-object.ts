@@ -2,11 +2,12 @@ import type { JsonObject } from '../../base/json.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { applyDefaults } from './defaults.ts';
 import { coerceEmbedded, type EmbeddedRules } from './embedded.ts';
+import { FoundPaths } from './found-paths.ts';
 import { dropNulls, dropUntypedNulls, prune } from './prune.ts';
 import type { Schema } from './schema.ts';
 
 /** What makes of an object in place what the server keeps of it, and tells which members it drops. */
-export type CustomDecoder = (object: JsonObject, options?: CustomDecoding) => string[];
+export type CustomDecoder = (object: JsonObject, options?: CustomDecoding) => FoundPaths;
 
 export interface CustomDecoding {
   /** Leaves nulls for validation to judge, where it does not take them for values of any type. */
@@ -34,16 +35,15 @@ export function pruneCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder
   const dropUntyped = dropUntypedNulls(schema);
   const metadataOf = decodeTyped(rules.objectMeta);
   return (object, { keepsNulls = false } = {}) => {
-    const unknown: string[] = [];
+    const unknown = new FoundPaths();
     const given = object['metadata'];
-    const metadata =
-      given === undefined
-        ? undefined
-        : metadataOf(given, (path) => unknown.push(`metadata.${path}`));
-    unknown.push(...pruneObject(object));
+    const ofMetadata = new FoundPaths();
+    const metadata = given === undefined ? undefined : metadataOf(given, ofMetadata);
+    unknown.addUnder('metadata', ofMetadata);
+    unknown.addAll(pruneObject(object));
     if (keepsNulls) dropUntyped(object);
     else drop(object);
-    unknown.push(...coerceEmbedded(schema, object, rules));
+    unknown.addAll(coerceEmbedded(schema, object, rules));
     if (metadata !== undefined) object['metadata'] = metadata;
     return unknown;
   };

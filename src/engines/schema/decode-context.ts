@@ -1,6 +1,7 @@
 import type { JsonValue } from '../../base/json.ts';
 import { goValue } from '../../meta/go-values.ts';
 import { DecodeError, depthMessage, maxDepth } from './depth.ts';
+import { FoundPaths } from './found-paths.ts';
 import { cannotConvert, goType } from './go-wording.ts';
 import type { Schema } from './schema.ts';
 
@@ -25,7 +26,7 @@ export interface DecodeContext {
   /** Levels still allowed below this one. */
   depthLeft: number;
   error: string | undefined;
-  readonly unknown: string[];
+  readonly unknown: FoundPaths;
   /** Whether a list or map with nothing in it stands where one is always shown. */
   hasEmpty: boolean;
   /** Follow the members as they stand in the input, so that what is found has that order. */
@@ -44,7 +45,7 @@ export function newContext(options: {
     place: undefined,
     depthLeft: maxDepth,
     error: undefined,
-    unknown: [],
+    unknown: new FoundPaths(),
     hasEmpty: false,
     inputOrder: options.inputOrder,
     source: options.source,
@@ -85,10 +86,15 @@ export function descend(context: DecodeContext): void {
   context.depthLeft -= 1;
 }
 
-/** The path of a member here, as strict errors write it. */
-export function strictPath(context: DecodeContext, name: string): string {
+/** Notes a member that the type here does not have, by its path as strict errors write it. */
+export function noteUnknown(context: DecodeContext, name: string): void {
+  const { unknown } = context;
+  if (unknown.isFull) {
+    unknown.omit(1);
+    return;
+  }
   const parent = context.steps.join('');
-  return parent === '' ? name : `${parent}.${name}`;
+  unknown.add(parent === '' ? name : `${parent}.${name}`);
 }
 
 /** Enters a member or key; leave by popping `steps`. */

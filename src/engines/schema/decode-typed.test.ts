@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JsonValue } from '../../base/json.ts';
 import { decodeTyped } from './decode-typed.ts';
+import { FoundPaths } from './found-paths.ts';
 import type { Property, Schema } from './schema.ts';
 
 const string: Schema = { type: 'string', typed: true };
@@ -60,11 +61,11 @@ const thing: Schema = {
 };
 
 function decode(value: JsonValue): { object?: JsonValue; unknown: string[]; error?: string } {
-  const unknown: string[] = [];
+  const found = new FoundPaths();
   try {
-    return { object: decodeTyped(thing)(value, (path) => unknown.push(path)), unknown };
+    return { object: decodeTyped(thing)(value, found), unknown: [...found.paths] };
   } catch (error) {
-    return { error: (error as Error).message, unknown };
+    return { error: (error as Error).message, unknown: [...found.paths] };
   }
 }
 

@@ -15,21 +15,22 @@ import {
   fail,
   failType,
   newContext,
+  noteUnknown,
   placeOf,
-  strictPath,
 } from './decode-context.ts';
 import { scalarWalker, type TypedWalker } from './decode-scalars.ts';
 import { DecodeError } from './depth.ts';
+import type { FoundPaths } from './found-paths.ts';
 import { bareTypeName } from './go-wording.ts';
 import { anySchema, type Property, resolved, type Schema } from './schema.ts';
 
-/** Told of each member the type does not have, by its path: `spec.containers[0].foo`. */
-export type UnknownFieldReport = (path: string) => void;
-
-/** Gives the object as the server keeps it; the input stays as it was. */
+/**
+ * Gives the object as the server keeps it; the input stays as it was. Adds to `unknown` the paths of
+ * members that the type does not have: `spec.containers[0].foo`.
+ */
 export type TypedDecoder = (
   value: JsonValue,
-  report?: UnknownFieldReport,
+  unknown?: FoundPaths,
   source?: DecodeSource,
 ) => JsonObject;
 
@@ -48,7 +49,7 @@ export function decodeTyped(schema: Schema): TypedDecoder {
   const known = decoders.get(at);
   if (known !== undefined) return known;
   const walker = walkerOf(at);
-  const decoder: TypedDecoder = (value, report, source = 'text') => {
+  const decoder: TypedDecoder = (value, unknown, source = 'text') => {
     const context = newContext({ inputOrder: false, source });
     const object = value === null ? walker.zero() : walker.decode(value, context);
     if (context.error !== undefined) {
@@ -57,8 +58,10 @@ export function decodeTyped(schema: Schema): TypedDecoder {
       );
     }
     if (context.hasEmpty) withEmpty.add(object as JsonObject);
-    if (context.unknown.length > 0 && report !== undefined) {
-      for (const path of new Set(unknownOf(walker, value, context))) report(path);
+    if (context.unknown.count > 0 && unknown !== undefined) {
+      const found = unknownOf(walker, value, context);
+      for (const path of new Set(found.paths)) unknown.add(path);
+      unknown.omit(found.omitted);
     }
     return object as JsonObject;
   };
@@ -107,8 +110,8 @@ function unknownOf(
   walker: TypedWalker,
   value: JsonValue,
   { unknown, source }: DecodeContext,
-): readonly string[] {
-  if (unknown.length === 1) return unknown;
+): FoundPaths {
+  if (unknown.count === 1) return unknown;
   if (source !== 'map') return firstOf(walker, value, source).unknown;
   const quoted = (path: string) => `${path}"`;
   return unknown.sort((one, other) => compareText(quoted(one), quoted(other)));
@@ -319,7 +322,7 @@ function decodeFields(struct: Struct, value: JsonObject, context: DecodeContext)
     if (field.emptyIsNull && isEmptyCollection(decoded)) context.hasEmpty = true;
   }
   const names = Object.keys(value);
-  if (names.length !== found) noteUnknown(struct, { names, value, context });
+  if (names.length !== found) noteUnknownOf(struct, { names, value, context });
   return object;
 }
 
@@ -332,13 +335,13 @@ function decodeField(field: Field, given: JsonValue, context: DecodeContext): Js
   return decoded;
 }
 
-function noteUnknown(
+function noteUnknownOf(
   struct: Struct,
   input: { names: readonly string[]; value: JsonObject; context: DecodeContext },
 ): void {
   for (const name of input.names) {
     if (struct.byName.has(name) || input.value[name] === undefined) continue;
-    input.context.unknown.push(strictPath(input.context, name));
+    noteUnknown(input.context, name);
   }
 }
 
@@ -349,7 +352,7 @@ function lookInInputOrder(struct: Struct, value: JsonObject, context: DecodeCont
     const given = value[name];
     const field = struct.byName.get(name);
     if (given === undefined) continue;
-    if (field === undefined) context.unknown.push(strictPath(context, name));
+    if (field === undefined) noteUnknown(context, name);
     else if (given !== null) decodeField(field, given, context);
   }
   return {};
@@ -364,12 +367,12 @@ function alternativesWalker(schema: Schema): TypedWalker {
     const chosen = Array.isArray(value) ? list : isObject(value) ? object : undefined;
     if (chosen !== undefined) {
       // Upstream's own decoders of such members are not strict.
-      const known = context.unknown.length;
+      const known = context.unknown.count;
       const outer = context.place;
       context.place ??= placeOf(context);
       const decoded = chosen.decode(value, context);
       context.place = outer;
-      context.unknown.length = known;
+      context.unknown.rewind(known);
       // Neither a schema nor a list of some: that is what upstream makes of it.
       return Array.isArray(decoded) && decoded.length === 0 ? null : decoded;
     }

@@ -2,6 +2,7 @@ import { isObject, type JsonObject, type JsonValue, member } from '../../base/js
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { DecodeError } from './depth.ts';
+import { FoundPaths } from './found-paths.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
 import { type Property, resolved, type Schema, saysNothing } from './schema.ts';
 
@@ -79,9 +80,13 @@ const start = { path: '', strict: '' };
  * Gives the metadata of embedded resources its typed form, in place; unknown members of it are
  * dropped, and their paths returned. Throws `EmbeddedError` for a value of the wrong type.
  */
-export function coerceEmbedded(schema: Schema, object: JsonValue, rules: EmbeddedRules): string[] {
+export function coerceEmbedded(
+  schema: Schema,
+  object: JsonValue,
+  rules: EmbeddedRules,
+): FoundPaths {
   const walk = walkOf(resolved(schema));
-  const unknown: string[] = [];
+  const unknown = new FoundPaths();
   walk?.(object, start, (resource, path) => {
     for (const name of ['apiVersion', 'kind']) {
       const value = member(resource, name);
@@ -100,11 +105,13 @@ export function coerceEmbedded(schema: Schema, object: JsonValue, rules: Embedde
 
 function coerceMetadata(
   metadata: JsonValue,
-  at: { path: string; rules: EmbeddedRules; unknown: string[] },
+  at: { path: string; rules: EmbeddedRules; unknown: FoundPaths },
 ): JsonObject {
   try {
-    const note = (path: string) => at.unknown.push(`${at.path}.${path}`);
-    return decodeTyped(at.rules.objectMeta)(metadata, note);
+    const unknown = new FoundPaths();
+    const decoded = decodeTyped(at.rules.objectMeta)(metadata, unknown);
+    at.unknown.addUnder(at.path, unknown);
+    return decoded;
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
     throw new EmbeddedError(invalid(at.path, metadata, error.message));

@@ -1,5 +1,5 @@
 import type { JsonValue } from '../../base/json.ts';
-import { showValue } from '../../meta/field-error.ts';
+import { showHead, showValue } from '../../meta/field-error.ts';
 import { goSyntax } from '../../meta/go-values.ts';
 import { resolved, type Schema } from './schema.ts';
 
@@ -60,7 +60,7 @@ export function bareTypeName(typeName: string): string {
 /** The value a complaint is about: what is more than a scalar stands in Go's syntax. */
 export function goBadValue(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return '"null"';
-  return typeof value === 'object' ? goSyntax(value) : showValue(value);
+  return typeof value === 'object' ? showHead(value, goSyntax) : showValue(value);
 }
 
 /**

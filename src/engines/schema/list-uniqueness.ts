@@ -102,7 +102,7 @@ function repeated(values: readonly Identity[]): number[] {
 function checkSet(list: JsonArray, path: string, errors: FieldError[]): void {
   if (list.length < 2) return;
   for (const index of repeated(list.map(identity))) {
-    errors.push(duplicate(indexPath(path, index), list[index], goBadValue(list[index])));
+    errors.push(duplicate(indexPath(path, index), list[index], goBadValue));
   }
 }
 
@@ -119,7 +119,7 @@ function checkMap(
   if (list.length < 2) return;
   for (const index of repeated(list.map((item) => keyIdentity(item, at.keys)))) {
     const keys = keysOf(list[index] as JsonValue, at.keys);
-    at.errors.push(duplicate(indexPath(at.path, index), keys, goBadValue(keys)));
+    at.errors.push(duplicate(indexPath(at.path, index), keys, goBadValue));
   }
 }
 

@@ -5,14 +5,15 @@ import {
   type JsonValue,
   member,
 } from '../../base/json.ts';
+import { FoundPaths } from './found-paths.ts';
 import { childPath, indexPath } from './path.ts';
 import { type Property, resolved, type Schema, saysNothing } from './schema.ts';
 
 /** Removes what the schema does not know, in place, and notes the paths. */
-type Pruner = (value: JsonValue, path: string, removed: string[]) => void;
+type Pruner = (value: JsonValue, path: string, removed: FoundPaths) => void;
 
 const pruners = new WeakMap<Schema, Pruner>();
-const roots = new WeakMap<Schema, (object: JsonObject) => string[]>();
+const roots = new WeakMap<Schema, (object: JsonObject) => FoundPaths>();
 
 /**
  * Prunes custom objects of a schema (FV-4): removes in place what it does not specify, and gives the
@@ -21,14 +22,14 @@ const roots = new WeakMap<Schema, (object: JsonObject) => string[]>();
  * typed schema's business (see `coerceMetadata`). Below `preserveUnknownFields` only members with a
  * schema of their own are looked at.
  */
-export function prune(schema: Schema): (object: JsonObject) => string[] {
+export function prune(schema: Schema): (object: JsonObject) => FoundPaths {
   const known = roots.get(schema);
   if (known !== undefined) return known;
   const pruner = build({ ...resolved(schema), embeddedResource: true });
-  const root = (object: JsonObject): string[] => {
-    const removed: string[] = [];
+  const root = (object: JsonObject): FoundPaths => {
+    const removed = new FoundPaths();
     pruner(object, '', removed);
-    return removed.length > 1 ? removed.sort() : removed;
+    return removed.count > 1 ? removed.sort() : removed;
   };
   roots.set(schema, root);
   return root;
@@ -36,7 +37,7 @@ export function prune(schema: Schema): (object: JsonObject) => string[] {
 
 /** Prunes a value in place by its schema, taking it for no resource root: for defaults. */
 export function pruneValue(schema: Schema, value: JsonValue): void {
-  prunerOf(resolved(schema))(value, '', []);
+  prunerOf(resolved(schema))(value, '', new FoundPaths());
 }
 
 const isMetaField = (name: string) =>
@@ -91,7 +92,7 @@ function remover(schema: Schema): Pruner {
         if (typeof child === 'object') pruner(child, childPath(path, name), removed);
         continue;
       }
-      if (path !== '' || !isMetaField(name)) removed.push(childPath(path, name));
+      if (path !== '' || !isMetaField(name)) removed.add(childPath(path, name));
       delete value[name];
     }
   };
@@ -118,7 +119,7 @@ function keeper(schema: Schema): Pruner {
 
 function pruneItems(
   pruner: Pruner,
-  at: { list: JsonArray; path: string; removed: string[] },
+  at: { list: JsonArray; path: string; removed: FoundPaths },
 ): void {
   for (let index = 0; index < at.list.length; index += 1) {
     const item = at.list[index];
@@ -132,7 +133,7 @@ function pruneItems(
  * Nothing is known: objects lose all members, lists keep their places. Input sets the depth, so it
  * keeps its own stack.
  */
-function pruneUnknown(value: JsonValue, path: string, removed: string[]): void {
+function pruneUnknown(value: JsonValue, path: string, removed: FoundPaths): void {
   const stack: { value: JsonValue; path: string }[] = [{ value, path }];
   for (let at = stack.pop(); at !== undefined; at = stack.pop()) {
     if (Array.isArray(at.value)) {
@@ -141,7 +142,7 @@ function pruneUnknown(value: JsonValue, path: string, removed: string[]): void {
       }
     } else if (isObject(at.value)) {
       for (const name of Object.keys(at.value)) {
-        removed.push(childPath(at.path, name));
+        removed.add(childPath(at.path, name));
         delete at.value[name];
       }
     }

@@ -131,7 +131,7 @@ export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck
   const names = allowed.map((one) => (typeof one === 'string' ? one : showValue(one)));
   return (value, path, errors) => {
     if (value !== null && allowed.some((one) => jsonEqual(one, value))) return;
-    errors.push(notSupported(fieldOf(path), value, names, goBadValue(value)));
+    errors.push(notSupported(fieldOf(path), value, names, goBadValue));
   };
 }
 

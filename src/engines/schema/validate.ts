@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
-import { type FieldError, invalid, required, tooMany } from '../../meta/field-error.ts';
+import { listedMax } from '../../meta/answer-bounds.ts';
+import { type FieldError, invalid, ofField, required, tooMany } from '../../meta/field-error.ts';
 import { correlate, correlateItem, correlateMember, isUnchanged } from './correlation.ts';
 import { childPath } from './path.ts';
 import { compilePattern } from './pattern.ts';
@@ -74,16 +75,25 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
   return validator;
 }
 
-/** Junctors inside of each other find the same thing more than once: it is told once. */
+/**
+ * Junctors inside of each other find the same error more than once: it is listed once. Errors behind
+ * the last that an answer lists are not compared.
+ */
 function withoutRepeated(errors: readonly FieldError[]): readonly FieldError[] {
   if (errors.length < 2) return errors;
-  const told = new Map(errors.map((one) => [`${one.field}: ${one.message}`, one]));
-  return told.size === errors.length ? errors : [...told.values()];
+  const listed = new Map<string, FieldError>();
+  let compared = 0;
+  while (compared < errors.length && listed.size <= listedMax) {
+    const error = errors[compared] as FieldError;
+    listed.set(`${error.field}: ${error.message}`, error);
+    compared += 1;
+  }
+  return listed.size === compared ? errors : [...listed.values(), ...errors.slice(compared)];
 }
 
 function under(prefix: string, error: FieldError): FieldError {
-  if (error.field === '<nil>' || error.field === '') return { ...error, field: prefix };
-  return { ...error, field: childPath(prefix, error.field) };
+  if (error.field === '<nil>' || error.field === '') return ofField(error, prefix);
+  return ofField(error, childPath(prefix, error.field));
 }
 
 /** Makes the check of a node. Children compile when a value first reaches them. */

@@ -10,7 +10,7 @@ import { childPath, keyPath } from '../../engines/schema/path.ts';
 import { pruneValue } from '../../engines/schema/prune.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
 import { validateStructure } from '../../engines/schema/validate.ts';
-import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { type FieldError, invalid, ofField } from '../../meta/field-error.ts';
 
 /**
  * Judges a default by the CEL rules of its schema; a later engine implements it. Gives what is left of
@@ -108,7 +108,7 @@ function ownErrors(schema: Schema, place: Place, options: Walk): FieldError[] {
   if (!jsonEqual(pruned, standard)) {
     errors.push(invalid(field, standard, 'must not have unknown fields'));
   }
-  const under = (error: FieldError) => ({ ...error, field: pathUnder(field, error.field) });
+  const under = (error: FieldError) => ofField(error, pathUnder(field, error.field));
   try {
     coerceEmbedded(schema, copyJson(standard), options.embedded);
   } catch (error) {

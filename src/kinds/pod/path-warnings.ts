@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { listedMax, pairWarningsMax } from '../../meta/answer-bounds.ts';
 import { textAt } from '../cells.ts';
 import { isList, objectAt, objectsAt } from '../fill.ts';
 
@@ -50,13 +51,17 @@ function projectedWarnings(volume: JsonObject): string[] {
   const known: PlacedFile[] = [];
   // Upstream goes by the files of the source before where a source lists none of its own.
   let files: readonly PlacedFile[] = [];
-  return objectsAt(volume, 'projected', 'sources').flatMap((source) => {
+  const warnings: string[] = [];
+  for (const source of objectsAt(volume, 'projected', 'sources')) {
+    if (warnings.length >= pairWarningsMax) break;
     if (Object.values(source).every((value) => value === null)) {
-      return [`volume ${quoted(textAt(volume, 'name'))} (Projected) has no sources provided`];
+      warnings.push(`volume ${quoted(textAt(volume, 'name'))} (Projected) has no sources provided`);
+      continue;
     }
     files = projectedFiles(source) ?? files;
-    return overlaps(files, known).map((body) => warning(volume, 'Projected', body));
-  });
+    for (const body of overlaps(files, known)) warnings.push(warning(volume, 'Projected', body));
+  }
+  return warnings;
 }
 
 function projectedFiles(source: JsonObject): readonly PlacedFile[] | undefined {
@@ -73,13 +78,21 @@ function projectedFiles(source: JsonObject): readonly PlacedFile[] | undefined {
 
 /** What each file is in the way of, of those before it and those `known`, to which it is added. */
 function overlaps(files: readonly PlacedFile[], known: PlacedFile[]): string[] {
-  return files.flatMap(({ path, source }) => {
+  const found: string[] = [];
+  for (const { path, source } of files) {
     const file = { path: withoutEnd(path), source };
-    const found = known.filter((other) => areInTheWay(file.path, other.path));
-    known.push(file);
-    return found.map((other) => `${shownFile(file)} with ${shownFile(other)}`);
-  });
+    for (const other of known) {
+      if (!areInTheWay(file.path, other.path)) continue;
+      if (found.length >= pairWarningsMax) return found;
+      found.push(`${shownFile(file)} with ${shownFile(other)}`);
+    }
+    if (known.length < comparedMax) known.push(file);
+  }
+  return found;
 }
+
+/** Most files that one file is compared with. */
+const comparedMax = 2 * listedMax;
 
 function withoutEnd(path: string): string {
   let end = path.length;
@@ -88,9 +101,10 @@ function withoutEnd(path: string): string {
 }
 
 const areInTheWay = (one: string, other: string) =>
-  one !== '' &&
-  other !== '' &&
-  (`${other}/`.startsWith(`${one}/`) || `${one}/`.startsWith(`${other}/`));
+  one !== '' && other !== '' && (isWithin(one, other) || isWithin(other, one));
+
+const isWithin = (path: string, outer: string) =>
+  path.startsWith(outer) && (path.length === outer.length || path[outer.length] === '/');
 
 const shownFile = ({ path, source }: PlacedFile) =>
   source === '' ? quoted(path) : `${quoted(path)} (${source})`;

@@ -67,6 +67,7 @@ const policies = ['Honor', 'Ignore'];
 /** How evenly pods of a kind are to be spread. */
 export function validateSpread(spec: JsonObject, path: string, rules: PodRules): FieldError[] {
   const constraints = objectsAt(spec, 'topologySpreadConstraints');
+  const last = new Map(constraints.map((constraint, index) => [pairOf(constraint), index]));
   return constraints.flatMap((constraint, index) => {
     const field = `${path}[${index}]`;
     const action = textAt(constraint, 'whenUnsatisfiable');
@@ -79,7 +80,7 @@ export function validateSpread(spec: JsonObject, path: string, rules: PodRules):
       errors.push(notSupported(`${field}.whenUnsatisfiable`, action, actions));
     }
     const pair = `{${topologyKey}, ${action}}`;
-    if (constraints.slice(index + 1).some((later) => pairOf(later) === pair)) {
+    if (last.get(pair) !== index) {
       errors.push(duplicate(`${field}.{topologyKey, whenUnsatisfiable}`, pair));
     }
     return [

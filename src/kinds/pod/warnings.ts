@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import type { Dialect } from '../../dialect.ts';
+import { listedMax, pairWarningsMax } from '../../meta/answer-bounds.ts';
 import { dnsLabel } from '../../meta/names.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
 import type { ApiObject } from '../../meta/types.ts';
@@ -179,12 +180,15 @@ export function claimWarnings(spec: JsonObject | undefined, path: string): strin
 
 function doubleNames(spec: JsonObject, path: string): string[] {
   const doubles = (list: string, member: string) => {
-    const values = objectsAt(spec, list).map((one) => textAt(one, member));
-    return values.flatMap((value, index) =>
-      values.indexOf(value) === index
-        ? []
-        : [`${path}.${list}[${index}].${member}: duplicate ${member} ${JSON.stringify(value)}`],
-    );
+    const seen = new Set<string>();
+    return objectsAt(spec, list).flatMap((one, index) => {
+      const value = textAt(one, member);
+      if (!seen.has(value)) {
+        seen.add(value);
+        return [];
+      }
+      return [`${path}.${list}[${index}].${member}: duplicate ${member} ${JSON.stringify(value)}`];
+    });
   };
   const empty = objectsAt(spec, 'imagePullSecrets').flatMap((one, index) =>
     textAt(one, 'name') === ''
@@ -285,10 +289,14 @@ interface PlacedPort {
   readonly hostPort: number;
 }
 
+/** Most ports of one number that one port is compared with. */
+const comparedMax = listedMax;
+
 function portWarnings(containers: readonly PlacedContainer[]): string[] {
   const known = new Map<string, PlacedPort[]>();
-  return containers.flatMap(({ container, path }) =>
-    objectsAt(container, 'ports').flatMap((port, index) => {
+  const warnings: string[] = [];
+  for (const { container, path } of containers) {
+    for (const [index, port] of objectsAt(container, 'ports').entries()) {
       const placed: PlacedPort = {
         field: `${path}.ports[${index}]`,
         hostIp: textAt(port, 'hostIP'),
@@ -296,12 +304,14 @@ function portWarnings(containers: readonly PlacedContainer[]): string[] {
       };
       const key = `${numberAt(port, 'containerPort')}/${textAt(port, 'protocol')}`;
       const others = known.get(key) ?? [];
-      known.set(key, [...others, placed]);
-      const unused =
-        placed.hostIp !== '' && placed.hostPort === 0 ? [unusedHostIp(port, placed)] : [];
-      return [...unused, ...others.flatMap((other) => overlap(placed, other))];
-    }),
-  );
+      known.set(key, others);
+      if (placed.hostIp !== '' && placed.hostPort === 0) warnings.push(unusedHostIp(port, placed));
+      if (warnings.length >= pairWarningsMax) return warnings;
+      for (const other of others) for (const text of overlap(placed, other)) warnings.push(text);
+      if (others.length < comparedMax) others.push(placed);
+    }
+  }
+  return warnings;
 }
 
 /** The port as Go prints a struct with `%+v`. */

@@ -53,7 +53,7 @@ export function readConversionAnswer(bytes: Buffer): JsonObject {
 }
 
 /** Of an answer: each object in it may nest as deep as one in a request. */
-const answerLimits: JsonLimits = { depthMax: maxDepth + 3, nodesMax: 20_000_000 };
+const answerLimits: JsonLimits = { depthMax: maxDepth + 3, valuesMax: 20_000_000 };
 
 function parsed(bytes: Buffer): JsonValue {
   try {

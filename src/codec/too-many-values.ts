@@ -1,0 +1,25 @@
+import { JsonError } from './json-error.ts';
+
+/**
+ * Most values that one request body may hold, in any encoding: members, items, and the containers
+ * around them. Everything behind the decoder takes time that grows with them, so this bounds how
+ * long one request can hold the thread (TRUST-2).
+ */
+export const bodyValuesMax = 200_000;
+
+/** The same of YAML, of which each value takes about ten times as long to read as in JSON. */
+export const yamlValuesMax = 50_000;
+
+/**
+ * A text holds more values than it may. For those who read other texts than bodies it is one more way
+ * not to be JSON.
+ */
+export class TooManyValues extends JsonError {
+  readonly max: number;
+
+  constructor(max: number) {
+    super('too many values');
+    this.name = 'TooManyValues';
+    this.max = max;
+  }
+}
