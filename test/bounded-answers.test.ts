@@ -42,7 +42,7 @@ const times = <T>(count: number, make: (index: number) => T) =>
 const failureBytesMax = 2 * listedBytesMax + 4096;
 
 describe('warnings', () => {
-  test('TRUST-2, TRUST-3: unknown fields of a review are warned of in linear time, at most 100', async () => {
+  test('TRUST-2, TRUST-3: a review has at most 100 warnings, in linear time', async () => {
     const odd = Object.fromEntries(times(60_000, (index) => [`u${index}`, 1]));
     const body = { spec: { resourceAttributes: { verb: 'get', resource: 'pods' } }, ...odd };
     const answer = await bounded(() => server.post(reviews, body));
@@ -80,7 +80,7 @@ describe('warnings', () => {
 });
 
 describe('refusals', () => {
-  test('TRUST-3: up to 100 errors are all there; of more, the first and how many follow', async () => {
+  test('TRUST-3: an answer lists 100 errors, and says how many more there are', async () => {
     const send = (count: number) =>
       server.post(pods(), pod({ containers: times(count, (index) => ({ name: `c${index}` })) }));
     const few = await send(listedMax);

@@ -1,5 +1,6 @@
 import { exhaustionPart } from './exhaustion.ts';
 import { fuzzPart } from './fuzz-part.ts';
+import { growthPart } from './growth.ts';
 import { identityPart } from './identity.ts';
 import type { SiegePart } from './part.ts';
 import { simulationPart } from './simulation/simulation-part.ts';
@@ -9,6 +10,7 @@ import { soakPart } from './soak/soak.ts';
 export const siegeParts: readonly SiegePart[] = [
   simulationPart,
   fuzzPart,
+  growthPart,
   identityPart,
   exhaustionPart,
   soakPart,

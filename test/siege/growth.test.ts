@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest';
+import { growthPart } from './growth.ts';
+
+const rounds = 24;
+
+test('TRUST-2: CPU time and answers grow no faster than requests do', async () => {
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  const figures = await growthPart.run({ seed, rounds, log: () => {} });
+  expect(figures['requests'], `seed ${seed}`).toBe(rounds);
+}, 300_000);

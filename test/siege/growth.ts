@@ -1,0 +1,284 @@
+import { cloneJson, isObject, type JsonObject } from '../../src/base/json.ts';
+import type { ResourceDef, VersionDef } from '../../src/catalogue/resource-def.ts';
+import { encodeCbor } from '../../src/codec/cbor/encode.ts';
+import { encodeEnvelope } from '../../src/codec/protobuf/envelope.ts';
+import { encodeYaml } from '../../src/codec/yaml.ts';
+import { dialectOf } from '../../src/dialect.ts';
+import { builtinKinds } from '../../src/kinds/index.ts';
+import { listedBytesMax, listedMax } from '../../src/meta/answer-bounds.ts';
+import { type Answer, freshNamespace, startTestServer, type TestServer } from '../harness.ts';
+import { plainCases } from './growth-requests.ts';
+import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
+import { type SiegePart, timeLimit } from './part.ts';
+
+/** One request as it is sent. */
+export interface GrowthRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly type?: string;
+  readonly body?: string | Buffer;
+  /** Sent as a user who may write roles but has few permissions. */
+  readonly impersonated?: true;
+}
+
+/** A request that can be made at any size. */
+interface GrowthCase {
+  readonly name: string;
+  make(count: number): GrowthRequest;
+}
+
+/** Items of the smallest request; the largest has eight times as many. */
+const leastCount = 1000;
+const growth = 8;
+
+/**
+ * How much CPU time the largest request may take: as many times that of the smallest as it has more
+ * items, and for what n log n, garbage collection and other programs add three times that. What is
+ * below the floor is not judged, as nothing quadratic of these sizes that matters is.
+ */
+const slack = 3;
+const floorMs = 400;
+
+/** Bytes of a refusal: the texts, in message and causes, each character of which JSON may escape. */
+const refusalBytesMax = 2 * listedBytesMax + 8192;
+
+const dialect = dialectOf('svc');
+const few = 'growth-user';
+
+export const growthPart: SiegePart = {
+  name: 'growth',
+  summary: 'Bodies, queries, patches and roles of growing sizes; a round is one of them.',
+  defaultRounds: 2000,
+  async run(options) {
+    const { seed, rounds, log } = options;
+    const server = await startTestServer({ cborServed: true });
+    const isOver = timeLimit(options);
+    try {
+      const cases = await casesOf(server);
+      const random = seeded(seed);
+      let cpuMsMax = 0;
+      let slowest = '';
+      let round = 0;
+      for (; round < rounds && !isOver(); round += 1) {
+        // Those that are no kind's come first: they are few, and each is a known attack.
+        const plain = cases.plain[round];
+        const one = plain ?? cases.ofKinds(random);
+        const fault = await judge(server, one, (cpuMs) => {
+          if (cpuMs > cpuMsMax) [cpuMsMax, slowest] = [cpuMs, one.name];
+        });
+        if (fault !== undefined) {
+          throw new Error(`seed ${seed}, round ${round}: ${one.name}: ${fault}`);
+        }
+        if (round % 100 === 99) log(`${round + 1} requests, at most ${cpuMsMax} ms of CPU`);
+      }
+      return { requests: round, cpuMsMax, slowest };
+    } finally {
+      await server.stop();
+    }
+  },
+};
+
+/** What is wrong with how a request grows; undefined when nothing is. */
+async function judge(
+  server: TestServer,
+  one: GrowthCase,
+  measured: (cpuMs: number) => void,
+): Promise<string | undefined> {
+  const large = await measure(server, one.make(leastCount * growth));
+  measured(large.cpuMs);
+  if (large.fault !== undefined) return large.fault;
+  if (large.cpuMs < floorMs) return undefined;
+  // Something took long. Judge the best of several, which another program's load does not spoil.
+  const times: number[] = [];
+  for (let count = leastCount; count <= leastCount * growth; count *= 2) {
+    const runs: number[] = [];
+    for (let run = 0; run < 3; run += 1) runs.push((await measure(server, one.make(count))).cpuMs);
+    times.push(Math.min(...runs));
+  }
+  const [least = 0] = times;
+  const most = times.at(-1) ?? 0;
+  if (most < floorMs || most <= least * growth * slack) return undefined;
+  return `CPU time grows faster than the request: ${times.join(', ')} ms`;
+}
+
+async function measure(
+  server: TestServer,
+  request: GrowthRequest,
+): Promise<{ readonly cpuMs: number; readonly fault: string | undefined }> {
+  const { method, path, type, body, impersonated } = request;
+  const before = process.cpuUsage();
+  const answer = await server.request(method, path, {
+    body,
+    ...(type === undefined ? {} : { type }),
+    ...(impersonated === true ? { headers: { 'impersonate-user': few } } : {}),
+  });
+  const { user, system } = process.cpuUsage(before);
+  return { cpuMs: Math.round((user + system) / 1000), fault: faultOf(answer) };
+}
+
+/** Which bound an answer does not keep (TRUST-3). */
+function faultOf({ status, text, body, warnings }: Answer): string | undefined {
+  if (status >= 500) return `status ${status}: ${text.slice(0, 300)}`;
+  if (warnings.length > listedMax + 1) return `${warnings.length} warnings`;
+  if (warnings.join('').length > listedBytesMax) return 'warnings of more than 64 KiB';
+  if (status < 400) return undefined;
+  const causes: unknown =
+    isObject(body) && isObject(body['details']) ? body['details']['causes'] : [];
+  if (Array.isArray(causes) && causes.length > listedMax) return `${causes.length} causes`;
+  return text.length > refusalBytesMax ? `a refusal of ${text.length} bytes` : undefined;
+}
+
+/** Groups whose objects change how others are served: their examples lead to no webhook or server. */
+const rulesOver = new Set(
+  ['admissionregistration', 'apiregistration'].map((stem) => dialect.group(stem)),
+);
+
+interface Cases {
+  readonly plain: readonly GrowthCase[];
+  ofKinds(random: () => number): GrowthCase;
+}
+
+async function casesOf(server: TestServer): Promise<Cases> {
+  const namespace = await freshNamespace(server);
+  await prepare(server, namespace);
+  const kinds = builtinKinds(dialect).filter(
+    (def) => def.example !== undefined && def.verbs.includes('create'),
+  );
+  // What is patched and replaced has to be there. Examples that refer to others may be refused.
+  for (const def of kinds) {
+    const [version] = def.versions;
+    if (version === undefined || def.isVirtual === true || rulesOver.has(def.group)) continue;
+    const { path, object } = placeOf(def, version, namespace);
+    await server.post(path, object);
+  }
+  const plain = plainCases.map(({ name, scale = 1, make }) => ({
+    name,
+    make: (count: number) => make(Math.ceil(count / scale), { namespace }),
+  }));
+  const pick = <T>(list: readonly T[], random: () => number) =>
+    list[Math.floor(random() * list.length)] as T;
+  return {
+    plain,
+    ofKinds(random) {
+      const def = pick(kinds, random);
+      const version = pick(def.versions, random);
+      const collection = pick(collectionsIn(version), random);
+      const variant = pick(variants, random);
+      return caseOf({ def, version, collection, variant, form: pick(forms, random), namespace });
+    },
+  };
+}
+
+const known = new WeakMap<VersionDef, readonly Collection[]>();
+
+function collectionsIn(version: VersionDef): readonly Collection[] {
+  const found = known.get(version) ?? collectionsOf(version.schema);
+  known.set(version, found);
+  return found;
+}
+
+/** A user who may write roles and nothing else, and an object to patch. */
+async function prepare(server: TestServer, namespace: string): Promise<void> {
+  const rbac = '/apis/rbac.authorization.svc.io/v1';
+  const rule = { apiGroups: ['rbac.authorization.svc.io'], resources: ['roles'], verbs: ['*'] };
+  const roleRef = { apiGroup: 'rbac.authorization.svc.io', kind: 'Role', name: 'few' };
+  const subjects = [{ kind: 'User', name: few, apiGroup: 'rbac.authorization.svc.io' }];
+  const made = [
+    await server.post(`${rbac}/namespaces/${namespace}/roles`, {
+      metadata: { name: 'few' },
+      rules: [rule],
+    }),
+    await server.post(`${rbac}/namespaces/${namespace}/rolebindings`, {
+      metadata: { name: 'few' },
+      roleRef,
+      subjects,
+    }),
+    await server.post(`/api/v1/namespaces/${namespace}/configmaps`, {
+      metadata: { name: 'seed' },
+      data: { k: 'v' },
+    }),
+  ];
+  for (const { status, text } of made) if (status !== 201) throw new Error(text);
+}
+
+/** A verb and what its body is written in. */
+interface Form {
+  readonly name: string;
+  readonly verb: 'create' | 'apply' | 'update' | 'merge' | 'strategic';
+  readonly type: string;
+  encode(object: JsonObject, version: VersionDef): string | Buffer;
+}
+
+const asJson = (object: JsonObject) => JSON.stringify(object);
+const forms: readonly Form[] = [
+  { name: 'create', verb: 'create', type: 'application/json', encode: asJson },
+  { name: 'create in YAML', verb: 'create', type: 'application/yaml', encode: encodeYaml },
+  { name: 'create in CBOR', verb: 'create', type: 'application/cbor', encode: encodeCbor },
+  {
+    name: 'create in protobuf',
+    verb: 'create',
+    type: dialect.protobufMediaType,
+    encode: (object, { schema }) => encodeEnvelope(schema, object),
+  },
+  { name: 'apply', verb: 'apply', type: 'application/apply-patch+yaml', encode: asJson },
+  { name: 'update', verb: 'update', type: 'application/json', encode: asJson },
+  { name: 'merge', verb: 'merge', type: 'application/merge-patch+json', encode: asJson },
+  {
+    name: 'strategic merge',
+    verb: 'strategic',
+    type: 'application/strategic-merge-patch+json',
+    encode: asJson,
+  },
+];
+
+const methods = {
+  create: 'POST',
+  apply: 'PATCH',
+  update: 'PUT',
+  merge: 'PATCH',
+  strategic: 'PATCH',
+} as const;
+
+function caseOf(of: {
+  readonly def: ResourceDef;
+  readonly version: VersionDef;
+  readonly collection: Collection;
+  readonly variant: Variant;
+  readonly form: Form;
+  readonly namespace: string;
+}): GrowthCase {
+  const { def, version, collection, variant, form, namespace } = of;
+  const { path: collectionPath, object: example, name } = placeOf(def, version, namespace);
+  const { verb, type } = form;
+  const path = verb === 'create' ? collectionPath : `${collectionPath}/${name}`;
+  return {
+    name: `${form.name} ${collectionPath}, ${variant} ${collection.steps.join('.')}`,
+    make(count) {
+      const object = filled(example, collection, { variant, count });
+      const query = verb === 'apply' ? '?dryRun=All&fieldManager=growth&force=true' : '?dryRun=All';
+      const body = form.encode(object, version);
+      return { method: methods[verb], path: `${path}${query}`, type, body };
+    },
+  };
+}
+
+/** Where a kind's example is created, and the example in that version. */
+function placeOf(def: ResourceDef, { version }: VersionDef, namespace: string) {
+  const example = cloneJson((def.example?.() ?? {}) as JsonObject);
+  const metadata: JsonObject = isObject(example['metadata']) ? example['metadata'] : {};
+  const isNamespaced = def.scope === 'Namespaced';
+  if (isNamespaced) metadata['namespace'] = namespace;
+  const apiVersion = def.group === '' ? version : `${def.group}/${version}`;
+  const root = def.group === '' ? '/api' : `/apis/${def.group}`;
+  const path = `${root}/${version}${isNamespaced ? `/namespaces/${namespace}` : ''}/${def.resource}`;
+  const object = { ...example, apiVersion, kind: def.kind, metadata };
+  return { path, object, name: String(metadata['name']) };
+}
+
+function seeded(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) | 0;
+    return (state >>> 0) / 2 ** 32;
+  };
+}
