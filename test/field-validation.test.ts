@@ -197,7 +197,7 @@ describe('POST and PUT', () => {
     const strict = `${maps}/${name}?fieldValidation=Strict`;
     const replaced = [{ op: 'replace', path: '', value: { b: 1, a: 1 } }];
     const judged = await server.patch(strict, replaced, 'json');
-    expect(judged.status).toBe(422);
+    expect(judged.status).toBe(400);
     expect(judged.body.message).toMatch(
       /: strict decoding error: unknown field "a", unknown field "b"$/,
     );
@@ -300,9 +300,22 @@ describe('patches', () => {
     return `${services}/${name}`;
   };
   const ends = (answer: Answer, text: string) => {
-    expect(answer.status).toBe(422);
+    expect([answer.status, answer.body.reason]).toEqual([400, 'BadRequest']);
     expect(answer.body.message.endsWith(text)).toBe(true);
   };
+
+  test.each(['merge', 'json'] as const)('FV-2: a %s patch of a custom object', async (type) => {
+    const name = fresh();
+    await server.post(kind.path(namespace), kind.body(name, { spec: { size: 1 } }));
+    const path = `${kind.path(namespace)}/${name}`;
+    const patch =
+      type === 'merge'
+        ? { spec: { one: 1, two: 2 } }
+        : ['one', 'two'].map((odd) => ({ op: 'add', path: `/spec/${odd}`, value: 1 }));
+    const refused = await server.patch(`${path}?fieldValidation=Strict`, patch, type);
+    ends(refused, 'strict decoding error: unknown field "spec.one", unknown field "spec.two"');
+    expect((await server.get(path)).body.spec).toEqual({ size: 1 });
+  });
 
   test('FV-2: a JSON Patch is judged itself, then what it makes', async () => {
     const path = await made();

@@ -52,13 +52,12 @@ describe('JSON Patch', () => {
     expect(await dataNow()).toEqual(answer.body.data);
   });
 
-  test('PATCH-1: what is not there can be replaced, and copied as null', async () => {
-    const operations = [
-      { op: 'replace', path: '/data/none', value: 'x' },
-      { op: 'copy', from: '/data/nowhere', path: '/metadata/labels' },
-    ];
-    const { status, body } = await server.patch(`${path}?dryRun=All`, operations, 'json');
-    expect([status, body.data.none, body.metadata.labels]).toEqual([200, 'x', undefined]);
+  test('PATCH-1: add and copy may name the whole document', async () => {
+    const whole = { ...(await server.get(path)).body, data: { all: 'new' } };
+    const nested = { op: 'copy', from: '', path: '/data/document' };
+    const operations = [nested, { op: 'add', path: '', value: whole }];
+    const { status, body } = await server.patch(path, operations, 'json');
+    expect([status, body.data]).toEqual([200, { all: 'new' }]);
   });
 
   test.each([
@@ -66,10 +65,28 @@ describe('JSON Patch', () => {
     ['a path that is not there', [{ op: 'remove', path: '/data/none' }]],
     ['replacing in nothing', [{ op: 'replace', path: '/none/x', value: 'x' }]],
     ['an unknown operation', [{ op: 'merge', path: '/data/a', value: 'x' }]],
+    ['replacing an absent value', [{ op: 'replace', path: '/data/none', value: 'x' }]],
+    ['copying an absent value', [{ op: 'copy', from: '/data/none', path: '/data/c' }]],
+    ['moving an absent value', [{ op: 'move', from: '/data/none', path: '/data/c' }]],
+    ['an add without a value', [{ op: 'add', path: '/data/c' }]],
+    ['a replace without a value', [{ op: 'replace', path: '/data/a' }]],
+    ['a test without a value', [{ op: 'test', path: '/data/none' }]],
+    ['moving a value into itself', [{ op: 'move', from: '/data', path: '/data/a' }]],
+    ['a path without its first slash', [{ op: 'add', path: 'data/c', value: 'x' }]],
+    ['an escape that means nothing', [{ op: 'add', path: '/data/~2', value: 'x' }]],
+    ['a negative index', [{ op: 'add', path: '/metadata/finalizers/-1', value: 'x.io/b' }]],
+    [
+      'an index with a zero in front',
+      [{ op: 'test', path: '/metadata/finalizers/00', value: 'x.io/a' }],
+    ],
     ['a copy from nowhere', [{ op: 'copy', from: '/none/x', path: '/data/c' }]],
   ])('PATCH-1: %s is 422 and nothing changes', async (_, failing) => {
     const before = await server.get(path);
-    const operations = [{ op: 'add', path: '/data/first', value: 'x' }, ...failing];
+    const operations = [
+      { op: 'add', path: '/data/first', value: 'x' },
+      { op: 'add', path: '/metadata/finalizers', value: ['x.io/a'] },
+      ...failing,
+    ];
     const { status, body } = await server.patch(path, operations, 'json');
     expect(status).toBe(422);
     expect(body).toMatchObject({

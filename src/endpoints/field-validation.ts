@@ -3,6 +3,7 @@ import { memberPlaces } from '../codec/json-exact.ts';
 import { maxDepth } from '../engines/schema/depth.ts';
 import type { FoundPaths } from '../engines/schema/found-paths.ts';
 import { BoundedTexts, shortened, shownPathMax } from '../meta/answer-bounds.ts';
+import { badRequest } from '../meta/status.ts';
 import type { FieldValidation } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 
@@ -136,6 +137,10 @@ function inTextOrder(found: readonly Complaint[], bytes: Buffer): Complaint[] {
   };
   return [...found].sort((one, other) => placeOf(one) - placeOf(other));
 }
+
+/** The refusal of unknown and duplicate fields: a 400 for every verb, in the words of `fail` (FV-2). */
+export const failStrictly = (fail: (message: string) => Error) => (message: string) =>
+  badRequest(fail(message).message);
 
 /** `Ignore` drops complaints, `Warn` gives a header for each, `Strict` refuses (FV-2). */
 export function reportComplaints(

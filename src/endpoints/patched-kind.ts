@@ -7,7 +7,7 @@ import { namelessBody } from '../registry/object-meta.ts';
 import type { FieldValidation } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
 import { misfitKind, typeProblem } from './decode-object.ts';
-import { Complaints, reportComplaints } from './field-validation.ts';
+import { Complaints, failStrictly, reportComplaints } from './field-validation.ts';
 import { inPatchedOrder } from './patched-order.ts';
 
 interface Options {
@@ -58,5 +58,6 @@ function complainOfAll(call: ApiCall, patched: JsonObject, options: Options): vo
   const complaints = new Complaints();
   const names = Object.keys(patched).filter((name) => name !== 'apiVersion' && name !== 'kind');
   for (const name of names.sort()) complaints.unknown(name);
-  reportComplaints(call, { complaints, ...options });
+  const { fieldValidation, fail } = options;
+  reportComplaints(call, { complaints, fieldValidation, fail: failStrictly(fail) });
 }

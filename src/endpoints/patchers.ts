@@ -14,7 +14,7 @@ import { badRequest, invalidObject, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { FieldValidation } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
-import { Complaints, reportComplaints } from './field-validation.ts';
+import { Complaints, failStrictly, reportComplaints } from './field-validation.ts';
 import { decodePatch, type PatchBody } from './patch-body.ts';
 import type { PatchType } from './patch-types.ts';
 import { checkPatchedKind } from './patched-kind.ts';
@@ -89,7 +89,7 @@ function shapePatched(
   // Where nothing was said of them, and a strategic merge may say what it likes.
   object.apiVersion = current.apiVersion;
   object.kind = current.kind;
-  reportComplaints(call, { complaints, fieldValidation, fail });
+  reportComplaints(call, { complaints, fieldValidation, fail: failStrictly(fail) });
   return object;
 }
 
@@ -138,7 +138,10 @@ function changeFor(
     return patched;
   };
   return (current) => {
-    const patched = inSlices(jsonPatchWork(current, operations), call.context.clock);
+    const patched = inSlices(
+      jsonPatchWork(current, operations, { rules: 'exact' }),
+      call.context.clock,
+    );
     return patched instanceof Promise ? patched.then(bounded) : bounded(patched);
   };
 }

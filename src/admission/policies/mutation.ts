@@ -148,7 +148,7 @@ function patched(
   operations: readonly JsonPatchOperation[],
 ): JsonObject | undefined {
   try {
-    const result = applyJsonPatch(object, operations);
+    const result = applyJsonPatch(object, operations, { rules: 'lenient' });
     if (isObject(result)) return result;
     throw new MutationError('JSON Patch: the result is no object');
   } catch (error) {

@@ -36,7 +36,7 @@ export async function patchedBy(
     throw new HookFailure(hook.name, { why, code: 400 });
   }
   try {
-    const patched = await inSlices(jsonPatchWork(object, operations), clock);
+    const patched = await inSlices(jsonPatchWork(object, operations, { rules: 'lenient' }), clock);
     if (!isObject(patched)) throw new DecodeError('the patched object is no object');
     return { object: reshaped(patched, { served, kind: asked.kind }), operations: value };
   } catch (error) {

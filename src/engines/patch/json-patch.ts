@@ -28,8 +28,16 @@ export interface JsonPatchOperation {
   readonly op: string;
   readonly path: string | undefined;
   readonly from: string | undefined;
-  readonly value: JsonValue;
+  /** Undefined for an operation without the member, which is not the same as `null`. */
+  readonly value: JsonValue | undefined;
 }
+
+/**
+ * How a patch is read: `exact` follows RFC 6902 and is what clients get; `lenient` is what the
+ * patches of admission rely on in the reference, whose library accepts more: it replaces and copies
+ * absent values, reads a missing `value` as null, and counts negative indices from the end.
+ */
+export type JsonPatchRules = 'exact' | 'lenient';
 
 /** Reads a decoded body as a patch. Throws PatchError: `malformed`, or `too-many` operations. */
 export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
@@ -47,7 +55,7 @@ export function parseJsonPatch(body: JsonValue): readonly JsonPatchOperation[] {
       op: text(one, 'op') ?? 'unknown',
       path: text(one, 'path'),
       from: text(one, 'from'),
-      value: member(one, 'value') ?? null,
+      value: member(one, 'value'),
     }));
 }
 
@@ -57,23 +65,25 @@ function text(operation: JsonObject, name: string): string | undefined {
 }
 
 /**
- * RFC 6902 as upstream does it (negative indices count from the end). Throws PatchError, and
- * WorkExceeded for a patch that costs too much (TRUST-2).
+ * Applies a patch to a copy of the document. Throws PatchError, and WorkExceeded for a patch that
+ * costs too much (TRUST-2).
  */
 export function applyJsonPatch(
   document: JsonValue,
   patch: readonly JsonPatchOperation[],
+  options: { readonly rules: JsonPatchRules },
 ): JsonValue {
-  return inOnePiece(jsonPatchWork(document, patch));
+  return inOnePiece(jsonPatchWork(document, patch, options));
 }
 
 /** The same as work that can pause between any two operations. */
 export function* jsonPatchWork(
   document: JsonValue,
   patch: readonly JsonPatchOperation[],
+  { rules }: { readonly rules: JsonPatchRules },
 ): Generator<void, JsonValue> {
   const work = new WorkBudget({ what: 'the JSON patch', steps: jsonPatchStepsMax });
-  const state: State = { root: cloneJson(document), copied: 0, work };
+  const state: State = { root: cloneJson(document), copied: 0, work, rules };
   for (const operation of patch) {
     applyOne(state, operation);
     yield;
@@ -86,6 +96,7 @@ interface State {
   /** Characters of JSON that were copied. */
   copied: number;
   readonly work: WorkBudget;
+  readonly rules: JsonPatchRules;
 }
 
 function refuse(message: string): PatchError {
@@ -93,23 +104,45 @@ function refuse(message: string): PatchError {
 }
 
 function applyOne(state: State, operation: JsonPatchOperation): void {
-  const { op, path, value } = operation;
+  const { op, path, value = null } = operation;
   if (!['add', 'remove', 'replace', 'move', 'copy', 'test'].includes(op)) {
     throw refuse(`Unexpected kind: ${op}`);
   }
+  if (state.rules === 'exact') checkForm(operation);
   if (op === 'move' || op === 'copy') {
     transfer(state, operation);
     return;
   }
   if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
   if (op === 'test') test(state, path, value);
-  else if (path === '' && op === 'replace') state.root = cloneJson(value);
+  else if (isWholeDocument(state, path, op)) state.root = cloneJson(value);
   else change(state, { op, path, value });
+}
+
+/** The lenient rules know the whole document only as something to replace. */
+function isWholeDocument({ rules }: State, path: string, op: string): boolean {
+  return path === '' && (op === 'replace' || (rules === 'exact' && op === 'add'));
+}
+
+/** What RFC 6902 asks of an operation by itself. */
+function checkForm({ op, path, from, value }: JsonPatchOperation): void {
+  if (value === undefined && ['add', 'replace', 'test'].includes(op)) {
+    throw refuse(`${op} operation: missing value`);
+  }
+  for (const pointer of [path, from]) {
+    if (pointer === undefined || pointer === '') continue;
+    if (pointer[0] !== '/' || /~(?![01])/.test(pointer)) {
+      throw refuse(`${JSON.stringify(pointer)} is not a JSON Pointer`);
+    }
+  }
+  if (op === 'move' && path?.startsWith(`${from}/`)) {
+    throw refuse('move operation: a value cannot move into itself');
+  }
 }
 
 function change(state: State, operation: { op: string; path: string; value: JsonValue }): void {
   const { op, path, value } = operation;
-  const place = find(state.root, path, op);
+  const place = find(state, path, op);
   if (op === 'add' || op === 'remove') shift(state, place);
   if (op === 'add') add(place, path, cloneJson(value));
   else if (op === 'remove') remove(place, `error in remove for path: '${path}': `);
@@ -119,17 +152,18 @@ function change(state: State, operation: { op: string; path: string; value: Json
 interface Place {
   readonly holder: JsonObject | JsonArray;
   readonly key: string;
+  readonly rules: JsonPatchRules;
 }
 
 /** Accounts for the items that go to other places when a list gains or loses one. */
-function shift({ work }: State, { holder, key }: Place): void {
+function shift({ work, rules }: State, { holder, key }: Place): void {
   if (!Array.isArray(holder)) return;
-  const index = indexOf(key) ?? holder.length;
+  const index = indexOf(key, rules) ?? holder.length;
   const moved = index < 0 ? -index : Math.max(0, holder.length - index);
   work.spend(1 + Math.floor(Math.min(moved, holder.length) / itemsPerStep));
 }
 
-function find(root: JsonValue, path: string, op: string): Place {
+function find({ root, rules }: State, path: string, op: string): Place {
   const missing = () =>
     refuse(
       `${op} operation does not apply: doc is missing path: ${JSON.stringify(path)}: missing value`,
@@ -138,25 +172,34 @@ function find(root: JsonValue, path: string, op: string): Place {
   const key = steps.pop();
   if (key === undefined) throw missing();
   let holder: JsonValue | undefined = root;
-  for (const step of steps) holder = valueAt(holder, step);
+  for (const step of steps) holder = valueAt(holder, step, rules);
   if (typeof holder !== 'object' || holder === null) throw missing();
-  return { holder, key };
+  return { holder, key, rules };
 }
 
 function unescaped(step: string): string {
   return step.replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-function valueAt(holder: JsonValue | undefined, key: string): JsonValue | undefined {
+function valueAt(
+  holder: JsonValue | undefined,
+  key: string,
+  rules: JsonPatchRules,
+): JsonValue | undefined {
   if (Array.isArray(holder)) {
-    const index = indexOf(key);
+    const index = indexOf(key, rules);
     return index === undefined ? undefined : holder[index < 0 ? index + holder.length : index];
   }
   return isObject(holder) ? member(holder, key) : undefined;
 }
 
-function indexOf(key: string): number | undefined {
-  return /^[+-]?[0-9]{1,15}$/.test(key) ? Number(key) : undefined;
+const indexForms: Record<JsonPatchRules, RegExp> = {
+  exact: /^(0|[1-9][0-9]{0,14})$/,
+  lenient: /^[+-]?[0-9]{1,15}$/,
+};
+
+function indexOf(key: string, rules: JsonPatchRules): number | undefined {
+  return indexForms[rules].test(key) ? Number(key) : undefined;
 }
 
 function syntaxError(key: string): string {
@@ -164,8 +207,8 @@ function syntaxError(key: string): string {
 }
 
 /** Index within `length` items, counted from the end when negative. */
-function indexIn(key: string, length: number): number {
-  const index = indexOf(key);
+function indexIn({ key, rules }: Place, length: number): number {
+  const index = indexOf(key, rules);
   if (index === undefined) throw refuse(syntaxError(key));
   if (index >= length || index < -length) {
     throw refuse(`Unable to access invalid index: ${index}: invalid index referenced`);
@@ -182,7 +225,8 @@ function framed<T>(frame: string, action: () => T): T {
   }
 }
 
-function add({ holder, key }: Place, path: string, value: JsonValue, op = 'add'): void {
+function add(place: Place, path: string, value: JsonValue, op = 'add'): void {
+  const { holder, key, rules } = place;
   if (!Array.isArray(holder)) {
     setMember(holder, key, value);
     return;
@@ -192,37 +236,40 @@ function add({ holder, key }: Place, path: string, value: JsonValue, op = 'add')
     return;
   }
   framed(`error in ${op} for path: '${path}': `, () => {
-    if (indexOf(key) === undefined) {
+    if (indexOf(key, rules) === undefined) {
       throw refuse(`value was not a proper array index: '${key}': ${syntaxError(key)}`);
     }
-    holder.splice(indexIn(key, holder.length + 1), 0, value);
+    holder.splice(indexIn(place, holder.length + 1), 0, value);
   });
 }
 
-function remove({ holder, key }: Place, frame: string): void {
+function remove(place: Place, frame: string): void {
+  const { holder, key } = place;
   framed(frame, () => {
-    if (Array.isArray(holder)) holder.splice(indexIn(key, holder.length), 1);
+    if (Array.isArray(holder)) holder.splice(indexIn(place, holder.length), 1);
     else if (Object.hasOwn(holder, key)) delete holder[key];
     else throw refuse(`Unable to remove nonexistent key: ${key}: missing value`);
   });
 }
 
-/** Of an object even what is not there is replaced, as upstream's library has it. */
-function replace({ holder, key }: Place, path: string, value: JsonValue): void {
-  if (Array.isArray(holder) && valueAt(holder, key) === undefined) {
+function replace(place: Place, path: string, value: JsonValue): void {
+  const { holder, key, rules } = place;
+  const mustExist = rules === 'exact' || Array.isArray(holder);
+  if (mustExist && valueAt(holder, key, rules) === undefined) {
     throw refuse(`replace operation does not apply: doc is missing key: ${path}: missing value`);
   }
-  if (Array.isArray(holder)) holder[indexIn(key, holder.length)] = value;
+  if (Array.isArray(holder)) holder[indexIn(place, holder.length)] = value;
   else setMember(holder, key, value);
 }
 
 function test(state: State, path: string, value: JsonValue): void {
   let actual: JsonValue | undefined = state.root;
   if (path !== '') {
-    const { holder, key } = find(state.root, path, 'test');
+    const place = find(state, path, 'test');
+    const { holder, key } = place;
     if (Array.isArray(holder)) {
       const frame = `error in test for path: '${path}': `;
-      actual = framed(frame, () => holder[indexIn(key, holder.length)]);
+      actual = framed(frame, () => holder[indexIn(place, holder.length)]);
     } else actual = member(holder, key);
   }
   if (!jsonEqual(actual ?? null, value)) throw refuse(`testing value ${path} failed: test failed`);
@@ -236,22 +283,44 @@ function transfer(state: State, operation: JsonPatchOperation): void {
     );
   }
   if (path === undefined) throw refuse(`${op} operation failed to decode path: missing value`);
-  const source = find(state.root, from, op);
-  const { holder, key } = source;
-  const frame = op === 'move' ? `path: '${key}'` : `from: '${from}'`;
-  const value = framed(`error in ${op} for ${frame}: `, () => {
-    const at = Array.isArray(holder) ? holder[indexIn(key, holder.length)] : member(holder, key);
-    // A copy of what is not there is null, as upstream's library has it.
-    if (at !== undefined || op === 'copy') return at ?? null;
-    throw refuse(`Unable to remove nonexistent key: ${key}: missing value`);
-  });
+  if (from === '' && op === 'copy' && state.rules === 'exact') {
+    accountFor(state, state.root);
+    put(state, { op, path, value: cloneJson(state.root) });
+    return;
+  }
+  const source = find(state, from, op);
+  const value = valueToTransfer(source, { op, from });
   if (op === 'move') {
     shift(state, source);
     remove(source, '');
   } else accountFor(state, value);
-  const place = find(state.root, path, op);
+  put(state, { op, path, value: op === 'move' ? value : cloneJson(value) });
+}
+
+function valueToTransfer(source: Place, { op, from }: { op: string; from: string }): JsonValue {
+  const { holder, key, rules } = source;
+  const frame = op === 'move' ? `path: '${key}'` : `from: '${from}'`;
+  return framed(`error in ${op} for ${frame}: `, () => {
+    const at = Array.isArray(holder) ? holder[indexIn(source, holder.length)] : member(holder, key);
+    if (at !== undefined) return at;
+    // A lenient copy of what is not there is null, as upstream's library has it.
+    if (op === 'copy' && rules === 'lenient') return null;
+    throw refuse(`Unable to ${op} nonexistent key: ${key}: missing value`);
+  });
+}
+
+/** Puts a transferred value, which is the document's own from here on, in its place. */
+function put(
+  state: State,
+  { op, path, value }: { readonly op: string; readonly path: string; readonly value: JsonValue },
+): void {
+  if (path === '' && state.rules === 'exact') {
+    state.root = value;
+    return;
+  }
+  const place = find(state, path, op);
   shift(state, place);
-  add(place, path, op === 'move' ? value : cloneJson(value), op);
+  add(place, path, value, op);
 }
 
 /** Copies of copies double: refused before the memory is gone. */
