@@ -58,6 +58,11 @@ export interface Exchange {
   /** Cuts off an answer that was sent whole and is still on its way. False when there is none. */
   cutOff?(): boolean;
 
+  /** Name of the user it comes from, for reports about the event loop; set once it is known. */
+  userName?: string | undefined;
+  /** Work for this exchange resumes after others had the thread: see `LoopOccupancy`. */
+  resumed?(): void;
+
   /** Headers that the answer is to have unless it has its own, whatever it will be. Before it begins. */
   addHeaders?(headers: ResponseHeaders): void;
   /**

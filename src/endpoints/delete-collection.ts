@@ -38,8 +38,14 @@ export async function deleteCollectionEndpoint(
   const entries = [...found.entries()];
   let next = 0;
   const worker = async () => {
-    for (let entry = entries[next++]; entry !== undefined; entry = entries[next++]) {
-      await deleteOne(call, entry, removal);
+    try {
+      for (let entry = entries[next++]; entry !== undefined; entry = entries[next++]) {
+        await deleteOne(call, entry, removal);
+      }
+    } catch (error) {
+      // The request fails: nothing may go on behind its answer.
+      next = entries.length;
+      throw error;
     }
   };
   const { collectionWorkersMax = parallelMax } = context.limits;

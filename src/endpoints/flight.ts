@@ -88,6 +88,7 @@ export class Flight implements Bounded, RequestDeadline, Passage {
 
   /** Throws where the request has been answered for want of time: what follows would be for nobody. */
   goOn(): void {
+    this.exchange.resumed?.();
     if (this.#late !== undefined) throw timedOut(this.#kind);
   }
 
@@ -95,6 +96,7 @@ export class Flight implements Bounded, RequestDeadline, Passage {
   from(requester: UserInfo): void {
     this.user = requester;
     this.requester = requester;
+    this.exchange.userName = requester.name;
     this.recognised = 'success';
     if (requester.name !== anonymousUser.name) {
       this.exchange.connection.memory?.belongTo(`user ${requester.name}`);

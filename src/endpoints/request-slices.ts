@@ -6,10 +6,10 @@ import { timedOut } from '../meta/status.ts';
 /** Slices of work on behalf of a request, which is given up when nobody waits for its answer. */
 export class RequestSlices {
   readonly #slices: Slices;
-  readonly #exchange: Pick<Exchange, 'aborted'>;
+  readonly #exchange: Pick<Exchange, 'aborted' | 'resumed'>;
 
   constructor(call: {
-    readonly exchange: Pick<Exchange, 'aborted'>;
+    readonly exchange: Pick<Exchange, 'aborted' | 'resumed'>;
     readonly context: { readonly clock: Clock };
   }) {
     const { exchange, context } = call;
@@ -24,6 +24,7 @@ export class RequestSlices {
   /** As `Slices.pause`. Rejects with the 504 that nobody sees when nobody waits any more. */
   async pause(): Promise<void> {
     await this.#slices.pause();
+    this.#exchange.resumed?.();
     if (this.#exchange.aborted) throw timedOut('request');
   }
 }

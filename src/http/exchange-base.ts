@@ -12,6 +12,7 @@ import {
   type WholeResponse,
   wholeBytes,
 } from '../base/exchange.ts';
+import type { LoopOccupancy } from '../base/loop-occupancy.ts';
 import { MemoryShort } from '../base/memory-budget.ts';
 import { BodyReader } from './body-reader.ts';
 import type { BodySink, BodySource, ResponseHead } from './body-seams.ts';
@@ -24,6 +25,8 @@ import { PacedWriter, pacedAboveBytes } from './paced-writer.ts';
 export interface ExchangeHost {
   readonly clock: Clock;
   readonly limits: HttpLimits;
+  /** For whom the thread works. */
+  readonly occupancy: LoopOccupancy;
   /** The server is going; connections are not to be reused. */
   readonly draining: boolean;
   /** Runs a callback of the application; a failure is logged, never thrown. */
@@ -42,6 +45,7 @@ export abstract class ExchangeBase implements Exchange {
   readonly connection: PeerConnection;
   /** Where it stands in the server's list of exchanges in flight; -1 when it does not. */
   place = -1;
+  userName: string | undefined = undefined;
   protected readonly core: ExchangeHost;
   protected bodyRefused = false;
   #reader: BodyReader | undefined;
@@ -89,6 +93,10 @@ export abstract class ExchangeBase implements Exchange {
 
   get remoteAddress(): string {
     return this.connection.remoteAddress;
+  }
+
+  resumed(): void {
+    this.core.occupancy.enter(this);
   }
 
   get aborted(): boolean {
@@ -148,6 +156,7 @@ export abstract class ExchangeBase implements Exchange {
     else this.allowBody();
     try {
       const bytes = await whole;
+      this.resumed();
       this.#receivedBytes = bytes.length;
       // The body's own bytes are charged already.
       const more = bytes.length * decodedPart;
@@ -342,6 +351,7 @@ export abstract class ExchangeBase implements Exchange {
 
   #sendPaced(pieces: Iterable<BodyPiece>): void {
     const onProgress = (): void => {
+      this.resumed();
       this.#progressAt = this.core.clock.monotonic();
     };
     const onFailure = (error: unknown): void => {

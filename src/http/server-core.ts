@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
+import { LoopOccupancy } from '../base/loop-occupancy.ts';
 import { MemoryBudget } from '../base/memory-budget.ts';
 import type { ConnectionHost, PeerConnection } from './connection.ts';
 import type { ExchangeBase, ExchangeHost } from './exchange-base.ts';
@@ -16,6 +17,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
   readonly limits: HttpLimits;
   readonly memory: MemoryBudget;
   readonly #isAlwaysServed: (url: string) => boolean;
+  readonly occupancy: LoopOccupancy;
   readonly #logger: Logger;
   #onExchange: (exchange: Exchange) => void;
   /** Each at its own `place`. An array: a set would be rehashed every few exchanges. */
@@ -29,6 +31,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
   constructor(options: {
     clock: Clock;
     limits: HttpLimits;
+    occupancy?: LoopOccupancy | undefined;
     logger: Logger;
     onExchange: (exchange: Exchange) => void;
     /** What clients may make the server hold; anything when absent. */
@@ -38,6 +41,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
   }) {
     this.clock = options.clock;
     this.limits = options.limits;
+    this.occupancy = options.occupancy ?? new LoopOccupancy(options.clock);
     this.#logger = options.logger;
     this.#onExchange = options.onExchange;
     this.memory = options.memory ?? new MemoryBudget({ limitBytes: Number.POSITIVE_INFINITY });
@@ -96,6 +100,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     for (const exchange of turn) {
       // Whoever has gone already need not be answered.
       if (exchange.aborted) continue;
+      exchange.resumed();
       try {
         const outcome: unknown = this.#onExchange(exchange);
         if (outcome instanceof Promise) outcome.catch((error) => this.#failed(exchange, error));

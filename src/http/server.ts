@@ -6,6 +6,7 @@ import { createSecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
+import type { LoopOccupancy } from '../base/loop-occupancy.ts';
 import type { MemoryBudget } from '../base/memory-budget.ts';
 import { PeerConnection } from './connection.ts';
 import { limitConnections } from './connection-limit.ts';
@@ -89,6 +90,8 @@ export interface HttpServerOptions {
   readonly isAlwaysServed?: (url: string) => boolean;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Is told for which exchange the thread works. */
+  readonly occupancy?: LoopOccupancy;
 }
 
 /**
@@ -96,7 +99,7 @@ export interface HttpServerOptions {
  * not verified: that belongs to `authn/`. Rejects with the host's error when the port is taken.
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { listen, clock, logger, onExchange, memory, isAlwaysServed } = options;
+  const { listen, clock, logger, onExchange, memory, isAlwaysServed, occupancy } = options;
   const limits = { ...defaultHttpLimits, ...options.limits };
   const core = new ServerCore({
     clock,
@@ -105,6 +108,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     onExchange,
     memory,
     isAlwaysServed,
+    occupancy,
   });
   const server =
     listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, listen, limits);

@@ -85,3 +85,13 @@ test('shutdown is asked by readyz alone', async () => {
   expect((await ask('/readyz'))?.status).toBe(500);
   expect((await ask('/livez'))?.status).toBe(200);
 });
+
+test('a check of livez alone is on no other path', async () => {
+  health.addLivez({ name: 'loop', run: () => Promise.reject(new Error('blocked')) });
+  expect((await ask('/livez'))?.status).toBe(500);
+  expect((await ask('/livez/loop'))?.body).toContain('blocked');
+  for (const endpoint of ['readyz', 'healthz']) {
+    expect((await ask(`/${endpoint}`))?.status).toBe(200);
+    expect(await ask(`/${endpoint}/loop`)).toBeUndefined();
+  }
+});

@@ -22,6 +22,8 @@ export interface Health {
   add(check: HealthCheck, options?: { boot: boolean }): void;
   /** On readyz alone (`shutdown`). */
   addReadyz(check: HealthCheck): void;
+  /** On livez alone: what only a restart repairs. */
+  addLivez(check: HealthCheck): void;
   /** The paths there are. */
   paths(): readonly string[];
   /** Undefined when `path` is no health path: the server's 404 follows. */
@@ -57,6 +59,9 @@ export function createHealth(options: {
     },
     addReadyz: (check) => {
       checks.readyz.push(check);
+    },
+    addLivez: (check) => {
+      checks.livez.push(check);
     },
     paths: () =>
       endpoints.flatMap((endpoint) => [

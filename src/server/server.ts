@@ -4,7 +4,10 @@ import { needsConfiguration } from '../admission/plugin-list.ts';
 import type { AuditGate } from '../audit/gate.ts';
 import { createAuditMetrics } from '../audit/metrics.ts';
 import { bundleProblems } from '../authn/certificate.ts';
+import { systemClock } from '../base/clock.ts';
 import type { Exchange } from '../base/exchange.ts';
+import type { Logger } from '../base/log.ts';
+import { LoopOccupancy } from '../base/loop-occupancy.ts';
 import type { MemoryBudget } from '../base/memory-budget.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import { type Dialect, dialectOf } from '../dialect.ts';
@@ -23,9 +26,10 @@ import { defaultGates } from './feature-gates.ts';
 import { connectionsWithin } from './file-limit.ts';
 import { followFlowObjects } from './flow-control.ts';
 import { createGates } from './gates.ts';
-import { createHealth } from './health.ts';
+import { createHealth, type Health } from './health.ts';
 import { createHealthMetrics } from './health-metrics.ts';
 import { controllersAfter } from './led-controllers.ts';
+import { watchEventLoop } from './loop-watchdog.ts';
 import { createServerMemory } from './memory.ts';
 import { readAllowedLabels } from './metric-flags.ts';
 import { createMetrics } from './metrics.ts';
@@ -110,9 +114,12 @@ async function start(
   const tls = servingTls(config);
   const { storage, health, metrics, api, memory } = await openApi(config, dialect);
   const { registry } = metrics;
+  const { clock, storageWaitMs } = config;
+  const { occupancy, watchdog } = watchLoop(health, { registry, logger: config.logger });
   let audit: AuditGate | undefined;
   const giveUp = async (error: unknown): Promise<never> => {
     memory.close();
+    watchdog.stop();
     await audit?.close();
     await api.close();
     await storage.close();
@@ -123,25 +130,23 @@ async function start(
   const judges = await createGates(of).catch(giveUp);
   const gates = { ...judges, audit };
   metrics.countInFlight(gates.flowControl);
-  const checks = storage.shared?.checks;
-  const { clock, storageWaitMs } = config;
-  const { space } = storage;
-  const hooks = runStartHooks({ api, dialect, clock, health, checks, space, storageWaitMs });
+  const { shared, space } = storage;
+  const store = { checks: shared?.checks, space, storageWaitMs };
+  const hooks = runStartHooks({ api, dialect, clock, health, ...store });
   await hooks.headStart;
   const answer = (exchange: Exchange) => void serve(exchange, gates, api.endpoints);
-  const on = { answer, registry, memory: memory.budget };
+  const on = { answer, registry, memory: memory.budget, occupancy };
   const server = await listen(config, tls, on).catch((error: unknown) => {
     gates.close();
     return giveUp(error);
   });
   server.takeUpgrades();
   api.aggregation.followAfter(hooks.done);
-  api.listensOn(server.address.port);
-  const url = urlOf(config, server);
+  const { port } = server.address;
+  api.listensOn(port);
   const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
-  const presence = storage.shared?.presence;
-  const around = { config, dialect, api, caPem, port: server.address.port, presence };
+  const around = { config, dialect, api, caPem, port, presence: shared?.presence };
   const controllers = controllersAfter(hooks.done, around);
   const flowObjects = followFlowObjects(hooks.done, { ...around, flowControl: gates.flowControl });
   let stopping: Promise<void> | undefined;
@@ -160,16 +165,25 @@ async function start(
     await audit?.close();
     await api.close();
     await storage.close();
+    watchdog.stop();
   };
   return {
-    url,
+    url: urlOf(config, server),
     caPem,
     ready: hooks.done,
-    stop: () => {
-      stopping ??= stop();
-      return stopping;
-    },
+    stop: () => (stopping ??= stop()),
   };
+}
+
+/** Watches the event loop of this thread. A blocked one fails `/livez`. */
+function watchLoop(
+  health: Health,
+  reports: { readonly registry: MetricRegistry; readonly logger: Logger },
+) {
+  const occupancy = new LoopOccupancy(systemClock);
+  const watchdog = watchEventLoop({ clock: systemClock, occupancy, ...reports });
+  health.addLivez({ name: 'event-loop', run: watchdog.check });
+  return { occupancy, watchdog };
 }
 
 /** The store, and what requests find there. */
@@ -284,6 +298,7 @@ async function listen(
     readonly answer: (exchange: Exchange) => void;
     readonly registry: MetricRegistry;
     readonly memory: MemoryBudget;
+    readonly occupancy: LoopOccupancy;
   },
 ): Promise<HttpServer> {
   const { limits, clock, logger } = config;
@@ -303,6 +318,7 @@ async function listen(
     clock,
     memory: on.memory,
     isAlwaysServed,
+    occupancy: on.occupancy,
     ...(goAwayChance === undefined ? {} : { goAwayChance }),
     onConnectionClosed: closedConnectionCounter(on.registry),
     limits: {

@@ -1,5 +1,7 @@
+import type { Clock } from '../base/clock.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { leafSpans, orderedMapValues } from '../base/ordered-map.ts';
+import { Slices } from '../base/work.ts';
 import { encodeContinue } from '../storage/continue-token.ts';
 import type { Revision } from '../storage/contract.ts';
 import type { Entry, EntryFilter, ListRequest, ListResult } from './contract.ts';
@@ -13,12 +15,13 @@ export interface ListSource {
   readonly revision: Revision;
   readonly namespaced: boolean;
   readonly tokenVersion: string;
+  readonly clock: Pick<Clock, 'monotonic'>;
   /** Where a continued list goes on, relative to the namespace. */
   readonly start: string | undefined;
 }
 
-/** So many entries are filtered before other work gets its turn. */
-const turnEntries = 10_000;
+/** So many entries are filtered before the clock is read: a selector may have many terms. */
+const checkedEntries = 128;
 
 /** Cuts the answer to a list out of a snapshot; a promise only when a filter has much to look at. */
 export function listSnapshot(source: ListSource, request: ListRequest): MaybePromise<ListResult> {
@@ -57,28 +60,48 @@ interface Filtering {
  * there is one whenever entries are left to look at, as upstream (LIST-2).
  */
 function filteredList(source: ListSource, filtering: Filtering): MaybePromise<ListResult> {
-  const { from, to } = filtering.range;
   const found: Entry[] = [];
-  if (to - from > turnEntries) return filterInTurns(source, filtering, found);
-  const position = filterSome(source, filtering, { found, from, to });
-  return filteredResult(source, filtering, { found, position });
+  const slices = new Slices(source.clock);
+  const first = filterSlice(source, filtering, { found, from: filtering.range.from, slices });
+  if (!first.isDone) return filterRest(source, filtering, { found, from: first.position, slices });
+  return filteredResult(source, filtering, { found, position: first.position });
 }
 
-/** A long list is filtered bit by bit: the snapshot does not change meanwhile. */
-async function filterInTurns(
+interface FilterPart {
+  readonly found: Entry[];
+  readonly from: number;
+  readonly slices: Slices;
+}
+
+/** A long list is filtered in slices: the snapshot does not change meanwhile. */
+async function filterRest(
   source: ListSource,
   filtering: Filtering,
-  found: Entry[],
+  { found, from, slices }: FilterPart,
 ): Promise<ListResult> {
+  let part = { position: from, isDone: false };
+  while (!part.isDone) {
+    await slices.pause();
+    part = filterSlice(source, filtering, { found, from: part.position, slices });
+  }
+  return filteredResult(source, filtering, { found, position: part.position });
+}
+
+/** Filters until the slice is over, and some entries at least. */
+function filterSlice(
+  source: ListSource,
+  filtering: Filtering,
+  { found, from, slices }: FilterPart,
+): { readonly position: number; readonly isDone: boolean } {
   const { to } = filtering.range;
-  let position = filtering.range.from;
+  let position = from;
   while (position < to) {
-    const end = Math.min(to, position + turnEntries);
+    const end = Math.min(to, position + checkedEntries);
     position = filterSome(source, filtering, { found, from: position, to: end });
     if (position < end) break;
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    if (position < to && slices.over) return { position, isDone: false };
   }
-  return filteredResult(source, filtering, { found, position });
+  return { position, isDone: true };
 }
 
 /** Adds what passes to `found` until that is full; gives the position behind the last looked at. */

@@ -338,9 +338,10 @@ class StoreBackedCache implements ResourceCache {
     request: ListRequest,
   ): MaybePromise<ListResult> {
     const { plan, snapshot, revision } = at;
-    const { namespaced, tokenVersion } = this.#options;
+    const { namespaced, tokenVersion, clock } = this.#options;
     const start = plan.continued?.start;
-    return listSnapshot({ snapshot, revision, namespaced, tokenVersion, start }, request);
+    const source = { snapshot, revision, namespaced, tokenVersion, clock, start };
+    return listSnapshot(source, request);
   }
 
   /** Finds where a watch starts and sets it going; one that cannot start ends with ERROR. */
