@@ -1,23 +1,20 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
 import { createSecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
 import type { LoopOccupancy } from '../base/loop-occupancy.ts';
 import type { MemoryBudget } from '../base/memory-budget.ts';
-import { PeerConnection } from './connection.ts';
 import { limitConnections } from './connection-limit.ts';
 import { Http2Connection } from './h2/connection.ts';
 import type { Http2Stream } from './h2/stream.ts';
-import { Http1Exchange } from './http1-exchange.ts';
+import { acceptHttp1, readAsStream } from './http1-server.ts';
 import { Http2Exchange } from './http2-exchange.ts';
 import { defaultHttpLimits, type HttpLimits } from './limits.ts';
 import { ServerCore } from './server-core.ts';
 import { type CertificatePair, createNameChoice } from './server-names.ts';
-import { upgrading } from './upgrades.ts';
 
 /** The serving certificate, and how TLS is spoken. */
 export interface ServingTls extends CertificatePair {
@@ -234,7 +231,14 @@ const socketOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 1
 
 function plainServer(limits: HttpLimits): Server {
   const maxHeaderSize = limits.headerBytesMax;
-  return createServer({ ...socketOptions, ...http1Timeouts(limits), maxHeaderSize });
+  // A request without Host is refused in its turn (`http1-server.ts`), not at once.
+  const requireHostHeader = false;
+  return createServer({
+    ...socketOptions,
+    ...http1Timeouts(limits),
+    maxHeaderSize,
+    requireHostHeader,
+  });
 }
 
 function secureServer(
@@ -257,6 +261,7 @@ function secureServer(
     rejectUnauthorized: false,
     handshakeTimeout: limits.tlsHandshakeTimeoutMs,
     maxHeaderSize: limits.headerBytesMax,
+    requireHostHeader: false,
   });
 }
 
@@ -304,88 +309,6 @@ const oldCiphers = [
   'ECDHE-ECDSA-AES256-SHA',
   'ECDHE-RSA-AES256-SHA',
 ].join(':');
-
-function acceptHttp1(server: Server, core: ServerCore): { takeUpgrades(): void } {
-  const connections = new WeakMap<Socket, PeerConnection>();
-  const connectionOf = (socket: Socket): PeerConnection => {
-    let connection = connections.get(socket);
-    if (connection === undefined) {
-      const made = new PeerConnection({ socket, core });
-      connection = made;
-      connections.set(socket, made);
-      core.connected(made);
-      socket.on('close', () => core.disconnected(made));
-    }
-    return connection;
-  };
-  const accept = (waitsForContinue: boolean) => {
-    return (request: IncomingMessage, response: ServerResponse): void => {
-      const connection = connectionOf(request.socket);
-      const exchange = new Http1Exchange({ request, response, waitsForContinue, connection, core });
-      request.on('error', ignore);
-      response.on('error', ignore);
-      response.on('close', () => core.end(exchange));
-      core.begin(exchange);
-    };
-  };
-  server.on('request', accept(false));
-  server.on('checkContinue', accept(true));
-  server.on('clientError', refuseMalformed);
-  const upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    socket.on('error', ignore);
-    // What else comes waits for whoever will have the connection.
-    socket.off('data', ignore);
-    socket.pause();
-    const made = upgrading({ request, socket, head });
-    if (made === undefined) {
-      socket.end(`HTTP/1.1 411 Length Required\r\n${emptyAndLast}`);
-      return;
-    }
-    const { response } = made;
-    const connection = connectionOf(request.socket);
-    const about = { request, waitsForContinue: false, connection, core };
-    const exchange = new Http1Exchange({ ...about, ...made });
-    const over = () => core.end(exchange);
-    request.on('error', ignore);
-    response.on('error', ignore);
-    response.on('finish', over);
-    socket.on('close', over);
-    core.begin(exchange);
-  };
-  return {
-    takeUpgrades() {
-      if (server.listenerCount('upgrade') === 0) server.on('upgrade', upgrade);
-    },
-  };
-}
-
-const emptyAndLast = 'Connection: close\r\nContent-Length: 0\r\n\r\n';
-
-/**
- * Node's parser takes a connection's bytes past its stream, and stops while an earlier answer is still
- * on its way. What TLS had read already reached it nevertheless, and was refused as malformed: the
- * rest of a body that followed a large answer at once. Somebody who listens to the stream makes the
- * bytes go through it, where they wait.
- */
-function readAsStream(socket: Socket): void {
-  socket.on('data', ignore);
-}
-
-/** Answers what is not HTTP, or not in time, and closes. */
-function refuseMalformed(error: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const status = statusOfParserError(error.code ?? '');
-  socket.end(`HTTP/1.1 ${status}\r\n${emptyAndLast}`);
-}
-
-function statusOfParserError(code: string): string {
-  if (code === 'HPE_HEADER_OVERFLOW') return '431 Request Header Fields Too Large';
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return '408 Request Timeout';
-  return '400 Bad Request';
-}
 
 /**
  * Takes the connections whose client has chosen HTTP/2 away from node's HTTP/1.1 server, before that

@@ -113,3 +113,97 @@ test('a request that asks for nothing else cannot be taken over', async () => {
   });
   expect(text).toMatch(/undefined$/);
 });
+
+const plain = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+const chunkedAnswer = (exchange: Exchange) => {
+  const stream = exchange.stream({ status: 200, headers: {} });
+  stream.write(Buffer.from('first'));
+  setImmediate(() => stream.end());
+};
+
+test('TRUST-1: an upgrade behind a request that is not answered yet waits for its turn', async () => {
+  let count = 0;
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      count += 1;
+      if (count === 1) return chunkedAnswer(exchange);
+      const taken = exchange.takeOver();
+      taken?.socket.end(`mine: ${taken.head}`);
+    },
+    bytes: [`${plain}${wish('')}early`],
+  });
+  expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(text).toMatch(/5\r\nfirst\r\n0\r\n\r\nmine: early$/);
+});
+
+test('TRUST-1: an upgrade behind an answer that ends the connection is not served', async () => {
+  let count = 0;
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      count += 1;
+      const body = Buffer.from('last');
+      setImmediate(() => exchange.send({ status: 200, headers: { connection: 'close' }, body }));
+    },
+    bytes: [`${plain}${wish('')}early`],
+  });
+  expect(text).toMatch(/\r\n\r\nlast$/);
+  expect(count).toBe(1);
+});
+
+test('TRUST-1: a large answer is complete although an upgrade waits behind it', async () => {
+  const size = 8 * 1024 * 1024;
+  let count = 0;
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      count += 1;
+      if (count === 2) exchange.takeOver()?.socket.end('mine');
+      else exchange.send({ status: 200, headers: {}, body: Buffer.alloc(size, 0x61) });
+    },
+    bytes: [plain + wish('')],
+  });
+  expect(text.length).toBeGreaterThan(size);
+  expect(text.endsWith('amine')).toBe(true);
+});
+
+test.each([
+  ['a request without Host', 'GET / HTTP/1.1\r\n\r\n', /^HTTP\/1\.1 400 /],
+  ['an expectation', 'GET / HTTP/1.1\r\nhost: x\r\nexpect: more\r\n\r\n', /^HTTP\/1\.1 417 /],
+])('TRUST-1: an upgrade behind %s is not served', async (_what, first, expected) => {
+  const text = await said({
+    upgrades: 'taken',
+    answer: (exchange) => void exchange.takeOver()?.socket.end('mine'),
+    bytes: [first + wish('')],
+  });
+  expect(text).toMatch(expected);
+  expect(text).not.toMatch(/mine/);
+});
+
+test('TRUST-1: pipelined requests are answered one after another, the malformed one last', async () => {
+  const paths: string[] = [];
+  const text = await said({
+    upgrades: 'taken',
+    answer(exchange) {
+      paths.push(exchange.url);
+      expect(server?.inFlight).toBe(1);
+      setImmediate(() =>
+        exchange.send({ status: 200, headers: {}, body: Buffer.from(exchange.url) }),
+      );
+    },
+    bytes: [`${[1, 2, 3].map((n) => `GET /${n} HTTP/1.1\r\nhost: x\r\n\r\n`).join('')}\0\r\n\r\n`],
+  });
+  expect(paths).toEqual(['/1', '/2', '/3']);
+  expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual([...Array(3).fill('HTTP/1.1 200'), 'HTTP/1.1 400']);
+});
+
+test('TRUST-1: what waits behind an answer goes with its connection', async () => {
+  const text = await said({
+    upgrades: 'taken',
+    answer: (exchange) => exchange.destroy(),
+    bytes: [plain + plain + wish('')],
+  });
+  expect(text).toBe('');
+  expect(server?.inFlight).toBe(0);
+});

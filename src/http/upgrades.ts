@@ -1,7 +1,8 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
-import { type Duplex, Readable } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import type { TakenConnection } from '../base/exchange.ts';
+import { listen } from '../base/faults.ts';
 
 /** A request that node has given away together with its connection. */
 export interface Upgrading {
@@ -20,12 +21,11 @@ export interface Upgrading {
  */
 export function upgrading(options: {
   readonly request: IncomingMessage;
-  readonly socket: Duplex;
+  readonly socket: Socket;
   /** What has come behind the request's headers. */
   readonly head: Buffer;
 }): Upgrading | undefined {
-  const { request, head } = options;
-  const socket = options.socket as TLSSocket;
+  const { request, head, socket } = options;
   if (request.headers['transfer-encoding'] !== undefined) return undefined;
   const bodyBytes = Number(request.headers['content-length'] ?? 0);
   const { body, stop } = bodyOf({ socket, head, bodyBytes });
@@ -33,20 +33,22 @@ export function upgrading(options: {
   response.shouldKeepAlive = false;
   response.assignSocket(socket);
   // Node's server, which does these things otherwise, has let go of the connection.
-  const onDrain = () => void response.emit('drain');
-  socket.on('drain', onDrain);
-  response.on('finish', () => {
-    stop();
-    response.detachSocket(socket);
-    socket.resume();
-    socket.destroySoon();
+  const containment = { where: 'http1', end: () => socket.destroy() } as const;
+  const stopDraining = listen(socket, containment, { drain: () => response.emit('drain') });
+  listen(response, containment, {
+    finish() {
+      stop();
+      response.detachSocket(socket);
+      socket.resume();
+      socket.destroySoon();
+    },
   });
   return {
     body,
     response,
     release() {
       stop();
-      socket.off('drain', onDrain);
+      stopDraining();
       response.detachSocket(socket);
       return { socket, head: bodyBytes > 0 ? Buffer.alloc(0) : head };
     },
@@ -55,7 +57,7 @@ export function upgrading(options: {
 
 /** The bytes of a body, taken from the connection as they are wanted. */
 function bodyOf(from: {
-  readonly socket: TLSSocket;
+  readonly socket: Socket;
   readonly head: Buffer;
   readonly bodyBytes: number;
 }): { readonly body: Readable; stop(): void } {
@@ -74,8 +76,7 @@ function bodyOf(from: {
     stop();
     body.push(null);
   };
-  const stop = () => void socket.off('data', take);
-  if (left > 0) socket.on('data', take);
+  const stop = left > 0 ? listen(socket, { where: 'http1' }, { data: take }) : () => {};
   take(from.head);
   return { body, stop };
 }
