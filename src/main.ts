@@ -9,6 +9,7 @@ import {
 } from './server/data-directory.ts';
 import { describeFlags, FlagError } from './server/flags.ts';
 import { serverFlags } from './server/flags-table.ts';
+import { surviveFaults } from './server/last-resort.ts';
 import { createLogger } from './server/logging.ts';
 import { readOptions, type ServerOptions } from './server/options.ts';
 import type { RunningServer } from './server/server.ts';
@@ -58,6 +59,8 @@ async function serve(args: readonly string[]): Promise<number> {
   for (const warning of options.warnings) logger.warn(warning);
   const stopAsked = signalled(logger);
   const running = await keptAlive(start(options, logger));
+  // Only now: a server that cannot start must end with its error.
+  surviveFaults();
   await Promise.race([running.ready, stopAsked]);
   logger.info('ready', { url: running.url, uptimeMs: Math.round(process.uptime() * 1000) });
   await stopAsked;

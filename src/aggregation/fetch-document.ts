@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../base/clock.ts';
+import { listen } from '../base/faults.ts';
 import { goNetworkError } from '../client/network-wording.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { identityHeaders } from './proxy-headers.ts';
@@ -102,15 +103,21 @@ function collect(
 ): void {
   const pieces: Buffer[] = [];
   let bytes = 0;
-  incoming.on('data', (piece: Buffer) => {
-    bytes += piece.length;
-    if (bytes <= to.bytesMax) pieces.push(piece);
-    else to.fail(`the answer is longer than ${to.bytesMax} bytes`);
-  });
-  incoming.on('end', () => {
-    if (incoming.complete) to.whole(incoming, Buffer.concat(pieces));
-  });
-  incoming.on('close', () => to.fail('unexpected EOF'));
+  listen(
+    incoming,
+    { where: 'aggregation' },
+    {
+      data(piece: Buffer) {
+        bytes += piece.length;
+        if (bytes <= to.bytesMax) pieces.push(piece);
+        else to.fail(`the answer is longer than ${to.bytesMax} bytes`);
+      },
+      end() {
+        if (incoming.complete) to.whole(incoming, Buffer.concat(pieces));
+      },
+      close: () => to.fail('unexpected EOF'),
+    },
+  );
 }
 
 /** Bytes of an answer that are read although nobody wants them, so that the connection can stay. */
@@ -121,9 +128,15 @@ function passOver(
   whole: (incoming: IncomingMessage, body: Buffer) => void,
 ): void {
   let left = spareBytesMax;
-  incoming.on('data', (piece: Buffer) => {
-    left -= piece.length;
-    if (left < 0) incoming.destroy();
-  });
+  listen(
+    incoming,
+    { where: 'aggregation' },
+    {
+      data(piece: Buffer) {
+        left -= piece.length;
+        if (left < 0) incoming.destroy();
+      },
+    },
+  );
   whole(incoming, Buffer.alloc(0));
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TakenConnection } from '../base/exchange.ts';
+import { listen } from '../base/faults.ts';
 
 /** The other side of a connection that goes on in another protocol. */
 export interface UpgradedConnection {
@@ -30,6 +31,11 @@ export function joinConnections(
   const far = server.socket;
   let open = 2;
   let whenClosed = () => {};
+  const end = () => {
+    near.destroy();
+    far.destroy();
+  };
+  const containment = { where: 'aggregation', end } as const;
   near.write(headOf(server.answer));
   if (server.head.length > 0) near.write(server.head);
   if (client.head.length > 0) far.write(client.head);
@@ -37,20 +43,19 @@ export function joinConnections(
     [near, far],
     [far, near],
   ] as const) {
-    one.on('error', () => one.destroy());
-    one.on('end', () => destroySoon(other));
-    one.on('close', () => {
-      destroySoon(other);
-      open -= 1;
-      if (open === 0) whenClosed();
+    listen(one, containment, {
+      error: () => one.destroy(),
+      end: () => destroySoon(other),
+      close() {
+        destroySoon(other);
+        open -= 1;
+        if (open === 0) whenClosed();
+      },
     });
     one.pipe(other);
   }
   return {
-    close() {
-      near.destroy();
-      far.destroy();
-    },
+    close: end,
     whenClosed(callback) {
       whenClosed = callback;
     },

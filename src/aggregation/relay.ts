@@ -2,6 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Timer } from '../base/clock.ts';
 import type { BodyStream, ResponseStream } from '../base/exchange.ts';
+import { listen } from '../base/faults.ts';
 import { goNetworkError } from '../client/network-wording.ts';
 import type { Admitted } from '../endpoints/call.ts';
 import { isLongRunning } from '../meta/long-running.ts';
@@ -163,7 +164,7 @@ export class Relay implements RemoteAnswer {
       outgoing.end();
       return;
     }
-    outgoing.on('drain', () => body.resume());
+    listen(outgoing, { where: 'aggregation' }, { drain: () => body.resume() });
     body.deliverTo({
       piece: (bytes) => {
         if (!outgoing.destroyed && !outgoing.write(bytes)) body.pause();
@@ -240,11 +241,18 @@ export class Relay implements RemoteAnswer {
     const stream = exchange.stream({ status, headers });
     this.#stream = stream;
     stream.onDrain(() => incoming.resume());
-    incoming.on('data', (piece: Buffer) => {
-      if (this.#state === 'answering' && !stream.write(piece)) incoming.pause();
-    });
-    incoming.on('end', () => this.#end(incoming.complete ? 'whole' : 'cut'));
-    incoming.on('close', () => this.#end('cut'));
+    const cut = () => this.#end('cut');
+    listen(
+      incoming,
+      { where: 'aggregation', end: cut },
+      {
+        data: (piece: Buffer) => {
+          if (this.#state === 'answering' && !stream.write(piece)) incoming.pause();
+        },
+        end: () => this.#end(incoming.complete ? 'whole' : 'cut'),
+        close: cut,
+      },
+    );
     if (!this.#isLong) return;
     const shutdown = context.onShutdown(() => this.#end('whole'));
     const counted = context.metrics.longRunning(exchange, info, this.#call.admitted.deadline);

@@ -5,6 +5,7 @@ import { isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { bundleCertificates } from '../authn/certificate.ts';
+import { ignoreErrors, listen } from '../base/faults.ts';
 import { trustIn } from '../base/trust.ts';
 import { ConnectionError } from '../client/http-client.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
@@ -103,10 +104,17 @@ export function createTransport(settings: TransportSettings): Transport {
         headers,
         maxHeaderSize: headBytesMax,
       });
-      outgoing.on('response', ({ socket, headers: told }) => {
-        agent.heard(socket, String(told['keep-alive'] ?? ''));
-      });
-      listen(outgoing, request, answer);
+      const where = 'aggregation';
+      listen(
+        outgoing,
+        { where },
+        {
+          response({ socket, headers: told }: IncomingMessage) {
+            agent.heard(socket, String(told['keep-alive'] ?? ''));
+          },
+        },
+      );
+      listenForAnswer(outgoing, request, answer);
       return outgoing;
     },
     retire() {
@@ -118,7 +126,11 @@ export function createTransport(settings: TransportSettings): Transport {
   };
 }
 
-function listen(outgoing: ClientRequest, { host, port }: RemoteRequest, answer: RemoteAnswer) {
+function listenForAnswer(
+  outgoing: ClientRequest,
+  { host, port }: RemoteRequest,
+  answer: RemoteAnswer,
+): void {
   let isSettled = false;
   const once = (act: () => void) => {
     if (isSettled) return;
@@ -127,17 +139,23 @@ function listen(outgoing: ClientRequest, { host, port }: RemoteRequest, answer: 
   };
   const fail = (error: NodeJS.ErrnoException) =>
     once(() => answer.onFailure(new ConnectionError(hostPort({ host, port }), error)));
-  outgoing.on('response', (incoming) => {
-    // An answer that breaks off tells of it to who reads it; nobody else must fall over it.
-    incoming.on('error', () => {});
-    once(() => answer.onAnswer(incoming));
-  });
-  outgoing.on('upgrade', (incoming, socket, head) => {
-    socket.on('error', () => {});
-    once(() => answer.onUpgrade(incoming, socket, head));
-  });
-  outgoing.on('error', fail);
-  outgoing.on('close', () => fail(Object.assign(new Error('EOF'), { code: 'ECONNRESET' })));
+  listen(
+    outgoing,
+    { where: 'aggregation' },
+    {
+      response(incoming: IncomingMessage) {
+        // Whoever reads the answer learns that it broke off.
+        ignoreErrors(incoming);
+        once(() => answer.onAnswer(incoming));
+      },
+      upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer) {
+        ignoreErrors(socket);
+        once(() => answer.onUpgrade(incoming, socket, head));
+      },
+      error: fail,
+      close: () => fail(Object.assign(new Error('EOF'), { code: 'ECONNRESET' })),
+    },
+  );
 }
 
 function tlsOptions(settings: TransportSettings): https.AgentOptions {

@@ -1,3 +1,5 @@
+import { contained } from './faults.ts';
+
 /** A timer that can be stopped; stopping twice is harmless. */
 export interface Timer {
   stop(): void;
@@ -41,16 +43,18 @@ export function wallClock(host: { wall: () => number; monotonic: () => number })
   };
 }
 
-/** The host's clock. */
+const timers = { where: 'timer' } as const;
+
+/** The host's clock. A task that throws is contained, and a periodic one runs again. */
 export const systemClock: Clock = {
   now: wallClock({ wall: () => Date.now(), monotonic: () => performance.now() }),
   monotonic: () => performance.now(),
   after(delayMs, task) {
-    const handle = setTimeout(task, delayMs).unref();
+    const handle = setTimeout(contained(timers, task), delayMs).unref();
     return { stop: () => clearTimeout(handle) };
   },
   every(periodMs, task) {
-    const handle = setInterval(task, periodMs).unref();
+    const handle = setInterval(contained(timers, task), periodMs).unref();
     return { stop: () => clearInterval(handle) };
   },
 };
@@ -59,7 +63,7 @@ export const systemClock: Clock = {
 export const programClock: Clock = {
   ...systemClock,
   after(delayMs, task) {
-    const handle = setTimeout(task, delayMs);
+    const handle = setTimeout(contained(timers, task), delayMs);
     return { stop: () => clearTimeout(handle) };
   },
 };

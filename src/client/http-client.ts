@@ -1,5 +1,6 @@
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
+import { listen } from '../base/faults.ts';
 import type { ClientConfig } from './client-config.ts';
 import { createConnections } from './connections.ts';
 import type { Credential } from './credential.ts';
@@ -131,9 +132,9 @@ function sendOnce(request: HttpRequest, sending: Sending): Promise<IncomingMessa
       },
       resolve,
     );
-    outgoing.on('error', (error: NodeJS.ErrnoException) =>
-      reject(error.name === 'AbortError' ? error : new ConnectionError(base.host, error)),
-    );
+    const error = (error: NodeJS.ErrnoException) =>
+      reject(error.name === 'AbortError' ? error : new ConnectionError(base.host, error));
+    listen(outgoing, { where: 'client' }, { error });
     if (body !== undefined) outgoing.write(body);
     outgoing.end();
   });

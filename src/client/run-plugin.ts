@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { Clock } from '../base/clock.ts';
+import { listen } from '../base/faults.ts';
 import { CredentialError } from './credential.ts';
 
 /** One run of a program whose output is a credential. */
@@ -39,22 +40,30 @@ export function runPlugin(run: PluginRun): Promise<string> {
       child.stderr.destroy();
       reject(new CredentialError(`exec: ${why}`));
     };
-    child.stdout.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= run.outputBytesMax) chunks.push(chunk);
-      else giveUp(`executable ${run.command} printed more than ${run.outputBytesMax} bytes`);
+    const containment = {
+      where: 'client',
+      end: (error: unknown) => giveUp(String(error)),
+    } as const;
+    listen(child.stdout, containment, {
+      data(chunk: Buffer) {
+        bytes += chunk.length;
+        if (bytes <= run.outputBytesMax) chunks.push(chunk);
+        else giveUp(`executable ${run.command} printed more than ${run.outputBytesMax} bytes`);
+      },
     });
-    child.stderr.setEncoding('utf8').on('data', run.stderr);
-    child.on('error', (error: NodeJS.ErrnoException) => {
-      timer.stop();
-      reject(startError(error));
-    });
-    child.on('close', (code) => {
-      timer.stop();
-      if (code === 0) resolve(Buffer.concat(chunks).toString());
-      // A program that a signal ended has the code -1 in upstream's words.
-      const told = `executable ${run.command} failed with exit code ${code ?? -1}`;
-      reject(new CredentialError(`exec: ${told}`));
+    listen(child.stderr.setEncoding('utf8'), containment, { data: run.stderr });
+    listen(child, containment, {
+      error(error: NodeJS.ErrnoException) {
+        timer.stop();
+        reject(startError(error));
+      },
+      close(code: number | null) {
+        timer.stop();
+        if (code === 0) resolve(Buffer.concat(chunks).toString());
+        // A program that a signal ended has the code -1 in upstream's words.
+        const told = `executable ${run.command} failed with exit code ${code ?? -1}`;
+        reject(new CredentialError(`exec: ${told}`));
+      },
     });
   });
 }

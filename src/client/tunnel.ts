@@ -1,8 +1,9 @@
-import http from 'node:http';
+import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import tls from 'node:tls';
+import { listen } from '../base/faults.ts';
 
 type Connected = (error: Error | null, socket?: Socket) => void;
 
@@ -54,11 +55,17 @@ export class SecureTunnelAgent extends https.Agent {
       if (error !== null || socket === undefined) return connected(error, socket);
       const secured = tls.connect({ ...(options as tls.ConnectionOptions), socket });
       const failed = (fault: Error): void => connected(fault);
-      secured.once('error', failed);
-      secured.once('secureConnect', () => {
-        secured.off('error', failed);
-        connected(null, secured);
-      });
+      const stop = listen(
+        secured,
+        { where: 'client' },
+        {
+          error: failed,
+          secureConnect() {
+            stop();
+            connected(null, secured);
+          },
+        },
+      );
     });
   }
 }
@@ -93,12 +100,18 @@ function openTunnel({ proxyUrl, to, trust }: Tunnel, connected: Connected): void
     timeout: proxyWaitMs,
     ...(secure ? trust : {}),
   });
-  request.on('connect', (response, socket: Socket) => {
-    if (response.statusCode === 200) return connected(null, socket);
-    socket.destroy();
-    connected(new Error(`the proxy answered ${response.statusCode} to CONNECT`));
-  });
-  request.on('timeout', () => request.destroy(new Error('the proxy does not answer')));
-  request.on('error', (error) => connected(error));
+  listen(
+    request,
+    { where: 'client' },
+    {
+      connect(response: IncomingMessage, socket: Socket) {
+        if (response.statusCode === 200) return connected(null, socket);
+        socket.destroy();
+        connected(new Error(`the proxy answered ${response.statusCode} to CONNECT`));
+      },
+      timeout: () => request.destroy(new Error('the proxy does not answer')),
+      error: (error: Error) => connected(error),
+    },
+  );
   request.end();
 }

@@ -10,6 +10,7 @@ import {
   type ResponseStream,
   totalBytes,
 } from '../base/exchange.ts';
+import { listen } from '../base/faults.ts';
 import { Slices } from '../base/work.ts';
 import type { ApiCall } from './call.ts';
 
@@ -77,22 +78,30 @@ function sendGzip(
     gzip.destroy();
     stream.destroy();
   });
-  gzip.on('close', () => {
+  const close = () => {
     deadline.stop();
     feeder.stop();
-  });
+  };
+  listen(gzip, { where: 'endpoint' }, { close });
   exchange.onAbort(() => gzip.destroy());
   drainInto(gzip, stream);
   feeder.run();
 }
 
 function drainInto(gzip: Gzip, stream: ResponseStream): void {
-  gzip.on('data', (chunk: Buffer) => {
-    if (!stream.write(chunk)) gzip.pause();
-  });
+  const destroy = () => stream.destroy();
+  listen(
+    gzip,
+    { where: 'endpoint', end: destroy },
+    {
+      data(chunk: Buffer) {
+        if (!stream.write(chunk)) gzip.pause();
+      },
+      end: () => stream.end(),
+      error: destroy,
+    },
+  );
   stream.onDrain(() => gzip.resume());
-  gzip.on('end', () => stream.end());
-  gzip.on('error', () => stream.destroy());
 }
 
 /** Writes pieces as fast as the compressor takes them, in slices (TRUST-2), until it is closed. */
@@ -130,7 +139,11 @@ class Feeder {
           return;
         }
         if (next.value.length === 0 || this.#gzip.write(pieceBytes(next.value))) continue;
-        this.#gzip.once('drain', this.#run);
+        const drain = () => {
+          stop();
+          this.run();
+        };
+        const stop = listen(this.#gzip, { where: 'endpoint', end: this.#onError }, { drain });
         return;
       }
     } catch (error) {

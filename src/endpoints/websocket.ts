@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Exchange, ResponseStream } from '../base/exchange.ts';
+import { ignoreErrors, listen } from '../base/faults.ts';
 import { protocolsOf } from '../base/websocket-protocols.ts';
 
 /**
@@ -83,9 +84,12 @@ export function acceptWebSocket(
   const { socket } = taken;
   socket.write(head.join('\r\n'));
   const stream = new WebSocketStream(socket, options);
-  socket.on('data', (bytes: Buffer) => stream.receive(bytes));
-  socket.on('error', () => {});
-  socket.on('close', () => stream.gone());
+  ignoreErrors(socket);
+  listen(
+    socket,
+    { where: 'websocket' },
+    { data: (bytes: Buffer) => stream.receive(bytes), close: () => stream.gone() },
+  );
   if (taken.head.length > 0) stream.receive(taken.head);
   socket.resume();
   return stream;
@@ -156,7 +160,9 @@ class WebSocketStream implements ResponseStream {
   }
 
   onDrain(callback: () => void): void {
-    if (this.#drained === undefined) this.#socket.on('drain', () => this.#drained?.());
+    if (this.#drained === undefined) {
+      listen(this.#socket, { where: 'websocket' }, { drain: () => this.#drained?.() });
+    }
     this.#drained = callback;
   }
 

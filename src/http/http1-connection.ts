@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { contained, listen } from '../base/faults.ts';
-import { PeerConnection } from './connection.ts';
-import type { ExchangeHost } from './exchange-base.ts';
+import { type ConnectionHost, PeerConnection } from './connection.ts';
 
 /** Begins to answer one request. `over` must be called once its answer is sent or given up. */
 export type Turn = (over: () => void) => void;
@@ -35,7 +34,7 @@ export class Http1Connection extends PeerConnection {
 
   constructor(options: {
     socket: Socket;
-    core: ExchangeHost;
+    core: ConnectionHost;
     onClosed: (connection: Http1Connection) => void;
   }) {
     super(options);

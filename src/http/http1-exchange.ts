@@ -1,6 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { TakenConnection } from '../base/exchange.ts';
+import { listen } from '../base/faults.ts';
 import type { ResponseHead } from './body-seams.ts';
 import type { PeerConnection } from './connection.ts';
 import { ExchangeBase, type ExchangeHost } from './exchange-base.ts';
@@ -91,12 +92,18 @@ export class Http1Exchange extends ExchangeBase {
     };
     const timer = clock.after(limits.discardTimeoutMs, finish);
     let discarded = 0;
-    source.on('data', (chunk: Buffer) => {
-      discarded += chunk.length;
-      if (discarded > limits.discardBytesMax) finish();
-    });
-    source.on('end', finish);
-    source.on('close', finish);
+    listen(
+      source,
+      { where: 'http1' },
+      {
+        data(chunk: Buffer) {
+          discarded += chunk.length;
+          if (discarded > limits.discardBytesMax) finish();
+        },
+        end: finish,
+        close: finish,
+      },
+    );
     source.resume();
     if (source.complete || this.#waitsForContinue) finish();
   }

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import { type BodyPiece, type BodyReceiver, pieceBytes } from '../base/exchange.ts';
+import { listen } from '../base/faults.ts';
 import type { MemoryAccount } from '../base/memory-budget.ts';
 import type { BodySink, BodySource } from './body-seams.ts';
 import { queueBytesMin } from './memory-costs.ts';
@@ -8,6 +9,7 @@ import { queueBytesMin } from './memory-costs.ts';
 export class NodeBodySource implements BodySource {
   readonly #readable: Readable;
   #receiver: BodyReceiver | undefined;
+  #unlisten: (() => void) | undefined;
 
   constructor(readable: Readable) {
     this.#readable = readable;
@@ -15,16 +17,18 @@ export class NodeBodySource implements BodySource {
 
   deliverTo(receiver: BodyReceiver): void {
     this.#receiver = receiver;
-    this.#readable.on('data', this.#onData);
-    this.#readable.on('end', this.#onEnd);
+    this.#unlisten = listen(
+      this.#readable,
+      { where: 'http1' },
+      { data: this.#onData, end: this.#onEnd },
+    );
     // A body read by nobody may have ended by itself, and says so once only.
     if (this.#readable.readableEnded) this.#onEnd();
   }
 
   stop(): void {
     this.#receiver = undefined;
-    this.#readable.off('data', this.#onData);
-    this.#readable.off('end', this.#onEnd);
+    this.#unlisten?.();
     this.#readable.pause();
   }
 
@@ -95,7 +99,9 @@ export class NodeBodySink implements BodySink {
   }
 
   onDrain(callback: () => void): void {
-    if (this.#drained === undefined) this.#writable.on('drain', () => this.#drained?.());
+    if (this.#drained === undefined) {
+      listen(this.#writable, { where: 'http1' }, { drain: () => this.#drained?.() });
+    }
     this.#drained = callback;
   }
 
@@ -103,8 +109,8 @@ export class NodeBodySink implements BodySink {
   #behind(): false {
     if (this.#charged === undefined) {
       this.#charged = 0;
-      this.#writable.on('drain', this.#settle);
-      this.#writable.on('close', this.#settle);
+      const settle = this.#settle;
+      listen(this.#writable, { where: 'http1' }, { drain: settle, close: settle });
     }
     this.#settle();
     return false;

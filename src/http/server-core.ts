@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
+import { defer } from '../base/faults.ts';
 import type { Logger } from '../base/log.ts';
 import { LoopOccupancy } from '../base/loop-occupancy.ts';
 import { MemoryBudget } from '../base/memory-budget.ts';
@@ -90,11 +91,11 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
       return;
     }
     this.#arrived.push(exchange);
-    if (this.#arrived.length === 1) setImmediate(() => this.#handOver());
+    if (this.#arrived.length === 1) defer(handingOver, this.#handOver);
     if (this.#draining) connection.retire();
   }
 
-  #handOver(): void {
+  readonly #handOver = (): void => {
     const turn = this.#arrived;
     this.#arrived = [];
     for (const exchange of turn) {
@@ -108,7 +109,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
         this.#failed(exchange, error);
       }
     }
-  }
+  };
 
   /** The exchange is over, its answer written or given up. */
   end(exchange: ExchangeBase): void {
@@ -214,6 +215,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
   }
 }
 
+const handingOver = { where: 'endpoint' } as const;
 const plainText = { 'content-type': 'text/plain; charset=utf-8' };
 const shortOfMemory: WholeResponse = {
   status: 429,

@@ -4,6 +4,7 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 import { createSecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
+import { ignoreErrors, listenEach, listen as listenOn } from '../base/faults.ts';
 import type { Logger } from '../base/log.ts';
 import type { LoopOccupancy } from '../base/loop-occupancy.ts';
 import type { MemoryBudget } from '../base/memory-budget.ts';
@@ -110,7 +111,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const server =
     listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, listen, limits);
   const http1 = acceptHttp1(server, core);
-  if (listen.tls === 'plaintext') server.on('connection', readAsStream);
+  if (listen.tls === 'plaintext') listenOn(server, accepting, { connection: readAsStream });
   else acceptHttp2(server as SecureServer, core, options);
   const address = await listening(server, listen);
   limitConnections({
@@ -166,9 +167,11 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
  */
 function followSockets(server: Server, core: ServerCore): () => void {
   const sockets = new Set<Socket>();
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
+  listenOn(server, accepting, {
+    connection(socket: Socket) {
+      sockets.add(socket);
+      listenOn(socket, { where: 'http1' }, { close: () => sockets.delete(socket) });
+    },
   });
   return () => {
     core.destroyConnections();
@@ -324,7 +327,7 @@ function acceptHttp2(
   server.removeAllListeners('secureConnection');
   // A handshake that fails is no malformed request to be answered; its socket is destroyed as it is.
   server.removeAllListeners('tlsClientError');
-  server.on('tlsClientError', onHandshakeFailed);
+  listenOn(server, { where: 'tls', end: ignore }, { tlsClientError: onHandshakeFailed });
   const begin = (stream: Http2Stream, connection: Http2Connection): void => {
     core.begin(new Http2Exchange({ stream, connection, core, onClosed }));
   };
@@ -334,28 +337,32 @@ function acceptHttp2(
   };
   const onRequest = goAwayChance > 0 ? beginAndMayLeave : begin;
   const onClosed = (exchange: Http2Exchange): void => core.end(exchange);
-  server.on('secureConnection', (socket) => {
+  const accept = (socket: TLSSocket): void => {
     if (socket.alpnProtocol !== 'h2') {
       for (const listener of listeners) listener.call(server, socket);
       readAsStream(socket);
       return;
     }
-    socket.on('error', ignore);
+    ignoreErrors(socket);
     const connection = new Http2Connection({ socket, core, onRequest });
     core.connected(connection);
-    socket.on('close', () => core.disconnected(connection));
+    listenOn(socket, { where: 'http2' }, { close: () => core.disconnected(connection) });
     if (core.draining) connection.retire();
-  });
+  };
+  const end = (socket: TLSSocket) => socket.destroy();
+  listenEach(server, 'secureConnection', { where: 'tls', run: accept, end });
 }
 
-/** A broken connection shows as `close`; its error says nothing more that we could act on. */
 function ignore(): void {}
+
+/** A fault at a new connection does not stop the server that accepts them. */
+const accepting = { where: 'http1', end: ignore } as const;
 
 function listening(server: Server, listen: ListenOptions): Promise<HttpServer['address']> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    const stop = listenOn(server, accepting, { error: reject });
     server.listen({ host: listen.host, port: listen.port }, () => {
-      server.off('error', reject);
+      stop();
       const address = server.address() as AddressInfo;
       resolve({ host: address.address, port: address.port });
     });

@@ -201,9 +201,9 @@ test('TRUST-1: pipelined requests are answered one after another, the malformed 
 test('TRUST-1: what waits behind an answer goes with its connection', async () => {
   const text = await said({
     upgrades: 'taken',
-    answer: (exchange) => exchange.destroy(),
+    answer: (exchange) => exchange.stream({ status: 200, headers: {} }).destroy(),
     bytes: [plain + plain + wish('')],
   });
-  expect(text).toBe('');
+  expect(text.match(/HTTP/g)?.length ?? 0).toBeLessThan(2);
   expect(server?.inFlight).toBe(0);
 });

@@ -22,6 +22,7 @@ import type { ServerConfig } from './config.ts';
 import { closedConnectionCounter, handshakeCounter } from './connection-metrics.ts';
 import { openConsole } from './console.ts';
 import { emulatedKinds } from './emulation.ts';
+import { recordFaults } from './faults.ts';
 import { defaultGates } from './feature-gates.ts';
 import { connectionsWithin } from './file-limit.ts';
 import { followFlowObjects } from './flow-control.ts';
@@ -116,6 +117,7 @@ async function start(
   const { registry } = metrics;
   const { clock, storageWaitMs } = config;
   const { occupancy, watchdog } = watchLoop(health, { registry, logger: config.logger });
+  const stopRecording = recordFaults({ registry, logger: config.logger, clock: config.clock });
   let audit: AuditGate | undefined;
   const giveUp = async (error: unknown): Promise<never> => {
     memory.close();
@@ -123,6 +125,7 @@ async function start(
     await audit?.close();
     await api.close();
     await storage.close();
+    stopRecording();
     throw error;
   };
   audit = await openAudit(config, registry).catch(giveUp);
@@ -166,6 +169,7 @@ async function start(
     await api.close();
     await storage.close();
     watchdog.stop();
+    stopRecording();
   };
   return {
     url: urlOf(config, server),

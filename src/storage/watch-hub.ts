@@ -1,3 +1,4 @@
+import { type Containment, defer, deferMicrotask } from '../base/faults.ts';
 import type { Logger } from '../base/log.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import {
@@ -61,7 +62,7 @@ export class WatchHub {
     const watch = new HubWatch({ hub: this, request });
     this.#all.add(watch);
     if (request.after >= this.#source.revision) this.#join(watch);
-    else queueMicrotask(() => this.#catchUp(watch));
+    else deferMicrotask(this.#containment(watch), () => this.#catchUp(watch));
     return watch;
   }
 
@@ -138,7 +139,14 @@ export class WatchHub {
       return;
     }
     watch.wake();
-    setImmediate(() => this.#catchUp(watch));
+    defer(this.#containment(watch), () => this.#catchUp(watch));
+  }
+
+  /** A watch that cannot go on is ended; its owner begins another one. */
+  #containment(watch: HubWatch): Containment {
+    const end = (error: unknown) =>
+      this.#endWatch(watch, new StoreError({ code: 'unavailable', message: String(error) }));
+    return { where: 'watch', end };
   }
 
   #hand(watch: HubWatch, events: readonly StoreEvent[]): void {

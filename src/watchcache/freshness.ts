@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { deferMicrotask } from '../base/faults.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { Revision, StoreWatch } from '../storage/contract.ts';
 
@@ -80,7 +81,7 @@ export class Freshness {
     if (watch === undefined || this.#asked === watch) return;
     const answer = watch.reached(revision);
     if (!(answer instanceof Promise)) {
-      queueMicrotask(() => this.check());
+      deferMicrotask({ where: 'watch' }, () => this.check());
       return;
     }
     this.#asked = watch;

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { defer } from '../base/faults.ts';
 import type { Logger } from '../base/log.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { orderedMapGet } from '../base/ordered-map.ts';
@@ -257,7 +258,7 @@ class StoreBackedCache implements ResourceCache {
       namespaced,
       meter,
       progress: () => this.#follower.progress(),
-      defer: this.#options.defer ?? ((task) => void setImmediate(task)),
+      defer: this.#options.defer ?? ((task) => defer({ where: 'watch' }, task)),
       bookmarkMs: bookmarkMs ?? 60_000,
       lagChangesMax: watchLagChangesMax ?? 20_000,
       lagBytesMax: watchLagBytesMax ?? 32 * 1024 * 1024,

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Clock } from '../../base/clock.ts';
+import { listen } from '../../base/faults.ts';
 import { trustIn } from '../../base/trust.ts';
 
 /** How a provider is reached: its authorities, and the clock that ends what takes too long. */
@@ -84,23 +85,27 @@ function get(
       request.destroy();
       reject(error instanceof FetchError ? error : new FetchError(error.message));
     };
-    request.on('error', fail);
-    request.on('response', (response) => {
+    const end = (error: unknown) => fail(new FetchError(String(error)));
+    const containment = { where: 'client', end } as const;
+    const onResponse = (response: IncomingMessage) => {
       const chunks: Buffer[] = [];
       let length = 0;
-      response.on('error', fail);
-      response.on('data', (chunk: Buffer) => {
-        length += chunk.length;
-        if (length > bytesMax) fail(new FetchError(`the answer is larger than ${bytesMax} bytes`));
-        else chunks.push(chunk);
+      listen(response, containment, {
+        error: fail,
+        data(chunk: Buffer) {
+          length += chunk.length;
+          if (length <= bytesMax) chunks.push(chunk);
+          else fail(new FetchError(`the answer is larger than ${bytesMax} bytes`));
+        },
+        aborted: () => fail(new FetchError('the connection ended within the answer')),
+        end() {
+          timer.stop();
+          const text = Buffer.concat(chunks).toString('utf8');
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
+        },
       });
-      response.on('aborted', () => fail(new FetchError('the connection ended within the answer')));
-      response.on('end', () => {
-        timer.stop();
-        const text = Buffer.concat(chunks).toString('utf8');
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
-      });
-    });
+    };
+    listen(request, containment, { error: fail, response: onResponse });
     request.end();
   });
 }

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Timer } from '../../base/clock.ts';
+import { listen } from '../../base/faults.ts';
 import type { ResponseHead } from '../body-seams.ts';
 import { type ConnectionHost, PeerConnection } from '../connection.ts';
 import type { ExchangeHost } from '../exchange-base.ts';
@@ -87,10 +88,16 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     this.#onRequest = options.onRequest;
     this.#output = new Output({ socket, owner: this, memory: this.memory });
     this.#guard = new FloodGuard(core.clock);
-    socket.on('data', this.#onData);
-    // Who has closed its side is taken to be gone, as upstream does.
-    socket.on('end', () => socket.destroy());
-    socket.on('close', this.#onClose);
+    listen(
+      socket,
+      { where: 'http2' },
+      {
+        data: this.#onData,
+        // Who has closed its side is taken to be gone, as upstream does.
+        end: () => socket.destroy(),
+        close: this.#onClose,
+      },
+    );
     sendSettings(this.#output, [
       [setting.maxConcurrentStreams, core.limits.streamsPerConnectionMax],
       [setting.initialWindowSize, streamWindowBytes],

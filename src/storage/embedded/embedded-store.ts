@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { defer } from '../../base/faults.ts';
 import { type Logger, silentLogger } from '../../base/log.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type {
@@ -351,7 +352,11 @@ class LogStore implements EmbeddedStore {
     this.#queue.push(task);
     if (this.#writing) return;
     this.#writing = true;
-    setImmediate(() => void this.#writeQueue());
+    const end = (error: unknown) => {
+      this.#writing = false;
+      for (const { failed } of this.#queue.splice(0)) failed(error);
+    };
+    defer({ where: 'store', end }, () => this.#writeQueue());
   }
 
   async #writeQueue(): Promise<void> {

@@ -7,6 +7,7 @@ import {
 } from 'node:http2';
 import type { ConnectionOptions } from 'node:tls';
 import type { Clock, Timer } from '../../base/clock.ts';
+import { ignoreErrors, listen } from '../../base/faults.ts';
 import { CallError, notConnected, statusCode } from './errors.ts';
 import { MessageReader, messageFrame } from './grpc-message.ts';
 
@@ -135,18 +136,27 @@ export class GrpcChannel {
         problem = 'it does not answer';
         session.destroy();
       });
-      session.on('error', (error) => {
-        problem = error.message;
-      });
-      session.once('close', () => {
-        timer.stop();
-        reject(new Error(problem));
-      });
-      session.once('remoteSettings', () => {
-        timer.stop();
-        session.setLocalWindowSize(windowBytes.connection);
-        resolve(session);
-      });
+      let isOpen = false;
+      listen(
+        session,
+        { where: 'store' },
+        {
+          error(error: Error) {
+            problem = error.message;
+          },
+          close() {
+            timer.stop();
+            reject(new Error(problem));
+          },
+          remoteSettings() {
+            if (isOpen) return;
+            isOpen = true;
+            timer.stop();
+            session.setLocalWindowSize(windowBytes.connection);
+            resolve(session);
+          },
+        },
+      );
     });
   }
 
@@ -165,11 +175,12 @@ export class GrpcChannel {
       answer = waiting;
       session.ping(() => waiting.stop());
     });
-    session.once('close', () => {
+    const close = () => {
       pulse.stop();
       answer?.stop();
       if (this.#session === session) this.#session = undefined;
-    });
+    };
+    listen(session, { where: 'store' }, { close });
   }
 }
 
@@ -212,13 +223,19 @@ class ChannelCall implements Call {
       return;
     }
     this.#stream = stream;
-    stream.on('response', (headers) => this.#heard(headers));
-    stream.on('trailers', (headers) => this.#heard(headers));
-    stream.on('data', (chunk: Buffer) => this.#take(chunk));
-    stream.on('end', () => this.#finish());
-    stream.on('close', () => this.#finish(stream.rstCode));
+    listen(
+      stream,
+      { where: 'store' },
+      {
+        response: (headers: IncomingHttpHeaders) => this.#heard(headers),
+        trailers: (headers: IncomingHttpHeaders) => this.#heard(headers),
+        data: (chunk: Buffer) => this.#take(chunk),
+        end: () => this.#finish(),
+        close: () => this.#finish(stream.rstCode),
+      },
+    );
     // What went wrong shows when it is closed.
-    stream.on('error', () => {});
+    ignoreErrors(stream);
     const frame = messageFrame(request.message);
     if (request.more === 'none') stream.end(frame);
     else stream.write(frame);

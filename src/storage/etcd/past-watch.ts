@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { deferMicrotask } from '../../base/faults.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import {
   type Revision,
@@ -66,7 +67,7 @@ export class PastWatch implements StoreWatch {
           if (!started) resolve(watch);
           started = true;
           timer.stop();
-          queueMicrotask(() => watch.#take(events, through));
+          deferMicrotask({ where: 'watch' }, () => watch.#take(events, through));
         },
         onEnd: (error) => {
           timer.stop();

@@ -1,0 +1,92 @@
+import { EventEmitter } from 'node:events';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { systemClock } from './clock.ts';
+import {
+  background,
+  contained,
+  defer,
+  type Fault,
+  listen,
+  listenEach,
+  observeFaults,
+} from './faults.ts';
+
+const faults: Fault[] = [];
+let stop = () => {};
+beforeEach(() => {
+  faults.length = 0;
+  stop = observeFaults((fault) => faults.push(fault));
+});
+afterEach(() => stop());
+
+class Source extends EventEmitter {
+  destroyed = 0;
+  destroy(): void {
+    this.destroyed += 1;
+  }
+}
+
+const fail = () => {
+  throw new Error('boom');
+};
+
+test('TRUST-1: a listener that throws ends its source and is reported', () => {
+  const source = new Source();
+  listen(source, { where: 'http2' }, { data: fail });
+  source.emit('data');
+  expect(source.destroyed).toBe(1);
+  expect(faults).toEqual([{ where: 'http2', error: new Error('boom') }]);
+});
+
+test('TRUST-1: a fault at one connection does not end the server that listens', () => {
+  const server = new Source();
+  const connection = new Source();
+  const end = (one: Source) => one.destroy();
+  listenEach(server, 'connection', { where: 'http1', run: (_one: Source) => fail(), end });
+  server.emit('connection', connection);
+  expect([server.destroyed, connection.destroyed, faults.length]).toEqual([0, 1, 1]);
+});
+
+test('TRUST-1: removed listeners hear nothing, and others go on', () => {
+  const source = new Source();
+  const heard = vi.fn();
+  const remove = listen(source, { where: 'client' }, { data: fail });
+  listen(source, { where: 'client' }, { data: heard });
+  remove();
+  source.emit('data', 1);
+  expect(heard).toHaveBeenCalledWith(1);
+  expect(faults).toEqual([]);
+});
+
+test('TRUST-1: what ends a connection may itself throw', () => {
+  contained({ where: 'webhook', end: fail }, fail)();
+  expect(faults.map(({ where }) => where)).toEqual(['webhook', 'webhook']);
+});
+
+test('TRUST-1: rejections are contained like exceptions', async () => {
+  const ended = vi.fn();
+  contained({ where: 'watch', end: ended }, () => Promise.reject(new Error('later')))();
+  background({ where: 'audit' }, Promise.reject(new Error('apart')));
+  await vi.waitFor(() => expect(faults).toHaveLength(2));
+  expect(ended).toHaveBeenCalledTimes(1);
+});
+
+test('TRUST-1: timers and deferred tasks are contained, and a periodic one runs again', async () => {
+  let runs = 0;
+  const timer = systemClock.every(1, () => {
+    runs += 1;
+    fail();
+  });
+  systemClock.after(1, fail);
+  defer({ where: 'endpoint' }, fail);
+  await vi.waitFor(() => {
+    expect(runs).toBeGreaterThan(1);
+    expect(faults.map(({ where }) => where)).toContain('endpoint');
+  });
+  timer.stop();
+});
+
+test('faults propagate where nobody observes them', () => {
+  stop();
+  expect(contained({ where: 'timer' }, fail)).toThrow('boom');
+});
