@@ -8,7 +8,7 @@ import type { Fetch } from '../src/console/browser/model/ports.ts';
 import { createSession } from '../src/console/browser/model/session.ts';
 import { ensureCa, issueClientCertificate } from '../src/server/certificates.ts';
 import { parseYaml } from './console.ts';
-import { configMap, startTestServer, type TestServer } from './harness.ts';
+import { adminToken, configMap, startTestServer, type TestServer } from './harness.ts';
 import { temporaryFile } from './token-users.ts';
 
 let server: TestServer;
@@ -21,7 +21,14 @@ beforeAll(async () => {
   const { certificatePem: cert, keyPem: key } = issueClientCertificate(of);
   shown = { cert, key };
   const bundle = temporaryFile('ca.crt', ca.certificatePem);
-  server = await startTestServer({ authentication: { clientCaFile: bundle.path } });
+  server = await startTestServer({
+    authentication: { clientCaFile: bundle.path },
+    traffic: {
+      watchGraceMs: 0,
+      whileStopping: 'close',
+      allowedOrigins: ['^https://console[.]example[.]com$'],
+    },
+  });
   bundle.remove();
 });
 afterAll(async () => {
@@ -92,4 +99,55 @@ test('CLIENT-4: a page of another site cannot act by the browser’s certificate
   const { body } = await server.get(path);
   const names = body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
   expect(names.filter((name: string) => /^(forged|formed)/.test(name))).toEqual([]);
+});
+
+/** The status of the handshake of a WebSocket that watches, by certificate, with more `headers`. */
+function handshake(headers: Record<string, string>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = https.request(`${server.url}/api/v1/secrets?watch=1`, {
+      ...shown,
+      rejectUnauthorized: false,
+      agent: false,
+      headers: {
+        connection: 'Upgrade',
+        upgrade: 'websocket',
+        'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+        'sec-websocket-version': '13',
+        ...headers,
+      },
+    });
+    const resolveWith = ({ statusCode = 0 }: { statusCode?: number | undefined }) => {
+      sent.destroy();
+      resolve(statusCode);
+    };
+    sent.on('response', resolveWith).on('upgrade', resolveWith).on('error', reject).end();
+  });
+}
+
+test.each([
+  'https://evil.example.com',
+  'https://console.example.com.evil.example',
+  'http://console.example.com',
+  'null',
+  'file://',
+])('TRUST-6: a page of %s cannot watch over a WebSocket by certificate', async (origin) => {
+  expect(await handshake({ origin })).toBe(403);
+  // Another site can be a neighbor on the same host.
+  expect(await handshake({ origin, 'sec-fetch-site': 'same-site' })).toBe(403);
+});
+
+test('TRUST-6: nor can a page on the same host, by another port or scheme', async () => {
+  const { hostname, host } = new URL(server.url);
+  expect(await handshake({ origin: `https://${hostname}` })).toBe(403);
+  expect(await handshake({ origin: `http://${host}` })).toBe(403);
+});
+
+test('TRUST-6: pages of the server and of allowed origins watch by certificate', async () => {
+  expect(await handshake({ origin: server.url })).toBe(101);
+  expect(await handshake({ origin: 'https://console.example.com' })).toBe(101);
+});
+
+test('TRUST-6: a token opens a WebSocket from anywhere: pages of other sites have none', async () => {
+  const authorization = `Bearer ${adminToken}`;
+  expect(await handshake({ origin: 'https://evil.example.com', authorization })).toBe(101);
 });

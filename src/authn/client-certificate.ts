@@ -16,6 +16,7 @@ import {
   verifyChain,
 } from './certificate-chain.ts';
 import type { Authenticator } from './contract.ts';
+import { isOfOtherSite } from './other-site.ts';
 
 interface Verified {
   readonly user: UserInfo | undefined;
@@ -39,10 +40,12 @@ export function createClientCertificateAuthenticator(options: {
   readonly dialect: Dialect;
   /** Hears how many seconds are left of the certificate of a request. */
   readonly onLifetime?: (seconds: number) => void;
+  /** Origins besides the server's own whose pages may open WebSockets by certificate; none if absent. */
+  readonly mayUpgradeFrom?: (origin: string) => boolean;
 }): Authenticator {
   const authorities = authoritiesOf(options.bundlePem);
   const memoKey = Symbol('client-certificate');
-  const { clock, dialect } = options;
+  const { clock, dialect, mayUpgradeFrom = () => false } = options;
 
   return {
     name: 'client-certificate',
@@ -56,7 +59,7 @@ export function createClientCertificateAuthenticator(options: {
       }
       if (verified.endMs !== undefined) options.onLifetime?.((verified.endMs - nowMs) / 1000);
       if (verified.error !== undefined) throw verified.error;
-      if (verified.user !== undefined && isOfAnotherSite(exchange)) return undefined;
+      if (verified.user !== undefined && isOfOtherSite(exchange, mayUpgradeFrom)) return undefined;
       return verified.user;
     },
   };
@@ -80,17 +83,6 @@ function authoritiesOf(bundlePem: string): () => Authorities {
     }
     return read;
   };
-}
-
-/**
- * Whether a browser says that a page of another site made the request: it shows its user's
- * certificate by itself then too, without the user wanting anything (CLIENT-4). A link that was
- * followed is the user's own wish, and changes nothing. What is no browser does not send the header.
- */
-function isOfAnotherSite(exchange: Exchange): boolean {
-  const site = exchange.header('sec-fetch-site');
-  if (site !== 'cross-site' && site !== 'same-site') return false;
-  return exchange.method !== 'GET' || exchange.header('sec-fetch-mode') !== 'navigate';
 }
 
 function verify(

@@ -24,7 +24,14 @@ export function createRequestHeaderAuthenticator(options: {
 }): Authenticator {
   const { clock, dialect, allowedNames } = options;
   const bundlePem = readFileSync(options.clientCaFile, 'utf8');
-  const proxies = createClientCertificateAuthenticator({ bundlePem, clock, dialect });
+  // No browser has a proxy's certificate; which pages may use the proxy is its own to decide.
+  const mayUpgradeFrom = () => true;
+  const proxies = createClientCertificateAuthenticator({
+    bundlePem,
+    clock,
+    dialect,
+    mayUpgradeFrom,
+  });
   const lower = (names: readonly string[]) => names.map((name) => name.toLowerCase());
   const headers = {
     usernames: lower(options.usernameHeaders),

@@ -20,6 +20,7 @@ import type { AuthorizationSettings } from './authorization-settings.ts';
 import { createAuthorizers } from './authorizers.ts';
 import type { ServerConfig } from './config.ts';
 import { certificateLifetimes } from './connection-metrics.ts';
+import { originTest } from './cross-origin.ts';
 import { createFlowControl } from './flow-control.ts';
 import type { Metrics } from './metrics.ts';
 import type { OidcAuthentication } from './oidc.ts';
@@ -151,7 +152,9 @@ function authenticators(options: {
   }
   if (clientCaFile !== undefined) {
     const bundlePem = readFileSync(clientCaFile, 'utf8');
-    list.push(createClientCertificateAuthenticator({ bundlePem, clock, dialect, onLifetime }));
+    const mayUpgradeFrom = originTest(config.traffic?.allowedOrigins ?? []);
+    const about = { bundlePem, clock, dialect, onLifetime, mayUpgradeFrom };
+    list.push(createClientCertificateAuthenticator(about));
   }
   if (tokenFile !== undefined) {
     const text = readFileSync(tokenFile, 'utf8');

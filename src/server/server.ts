@@ -41,7 +41,7 @@ import { sealedStore } from './sealed-store.ts';
 import { serviceNumbersLook } from './service-number-metrics.ts';
 import { createServiceNumbers, type ServiceNumbers } from './service-numbers.ts';
 import { readNamedCertificates } from './serving-certificates.ts';
-import { runStartHooks } from './start-hooks.ts';
+import { once, runStartHooks } from './start-hooks.ts';
 import { alarmLook } from './store-metrics.ts';
 import { isAlwaysServed, refusalWhileStopping, withFilters } from './traffic.ts';
 
@@ -119,13 +119,16 @@ async function start(
   const { occupancy, watchdog } = watchLoop(health, { registry, logger: config.logger });
   const stopRecording = recordFaults({ registry, logger: config.logger, clock: config.clock });
   let audit: AuditGate | undefined;
-  const giveUp = async (error: unknown): Promise<never> => {
+  const close = async () => {
     memory.close();
     watchdog.stop();
     await audit?.close();
     await api.close();
     await storage.close();
     stopRecording();
+  };
+  const giveUp = async (error: unknown): Promise<never> => {
+    await close();
     throw error;
   };
   audit = await openAudit(config, registry).catch(giveUp);
@@ -152,7 +155,6 @@ async function start(
   const around = { config, dialect, api, caPem, port, presence: shared?.presence };
   const controllers = controllersAfter(hooks.done, around);
   const flowObjects = followFlowObjects(hooks.done, { ...around, flowControl: gates.flowControl });
-  let stopping: Promise<void> | undefined;
   const stop = async () => {
     hooks.beginShutdown();
     await pause(config, config.shutdownDelayMs);
@@ -162,21 +164,11 @@ async function start(
     }
     await Promise.all([controllers.close(), flowObjects.close()]);
     await server.drain({ timeoutMs, endStreams: api.endStreams });
-    memory.close();
     compactor.stop();
     gates.close();
-    await audit?.close();
-    await api.close();
-    await storage.close();
-    watchdog.stop();
-    stopRecording();
+    await close();
   };
-  return {
-    url: urlOf(config, server),
-    caPem,
-    ready: hooks.done,
-    stop: () => (stopping ??= stop()),
-  };
+  return { url: urlOf(config, server), caPem, ready: hooks.done, stop: once(stop) };
 }
 
 /** Watches the event loop of this thread. A blocked one fails `/livez`. */

@@ -116,7 +116,7 @@ export function headStart(done: Promise<void>, clock: Clock): Promise<void> {
 }
 
 /** Runs the work at the first call; later ones get the same promise. */
-function once(run: () => Promise<void>): () => Promise<void> {
+export function once(run: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   return () => {
     running ??= run();
