@@ -54,6 +54,27 @@ describe('fields', () => {
     }
   });
 
+  test.each([[undefined], [null]])(
+    'CSI-1, FV-1: a driver whose spec is %j is 422',
+    async (spec) => {
+      const { status, body } = await server.post(path, { ...driver('none.example.com'), spec });
+      expect(status).toBe(422);
+      expect(causes(body)).toEqual(['spec: Required value']);
+      await server.post(path, driver('whole.example.com', {}));
+      const whole = `${path}/whole.example.com`;
+      const removed = await server.patch(whole, { spec: null }, 'merge');
+      expect([removed.status, causes(removed.body)]).toEqual([422, ['spec: Required value']]);
+      const replaced = await server.put(whole, { ...(await server.get(whole)).body, spec });
+      expect([replaced.status, causes(replaced.body)]).toEqual([422, ['spec: Required value']]);
+    },
+  );
+
+  test('CSI-1, FV-1: a token request names its audience, which may be empty', async () => {
+    const made = await server.post(path, driver('token.example.com', { tokenRequests: [{}] }));
+    expect(made.status).toBe(422);
+    expect(causes(made.body)).toEqual(['spec.tokenRequests[0].audience: Required value']);
+  });
+
   test.each(['a', 'A1', 'a.b-c.D', 'a'.repeat(63)])('CSI-1: the name %j is right', async (name) => {
     expect((await server.post(path, driver(name))).status).toBe(201);
   });

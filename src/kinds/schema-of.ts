@@ -74,6 +74,19 @@ const nilable: Readonly<Record<string, readonly string[]>> = {
   'autoscaling.v2beta2.HPAScalingRules': ['policies'],
 };
 
+/**
+ * Members that the specification tells apart when absent and when zero, though upstream's Go types
+ * do not: they are required, or only their absence brings a default.
+ */
+const told: Readonly<Record<string, readonly string[]>> = {
+  'flowcontrol.v1beta3.LimitedPriorityLevelConfiguration': ['nominalConcurrencyShares'],
+  'storage.v1.CSIDriver': ['spec'],
+  'storage.v1.TokenRequest': ['audience'],
+};
+
+const membersOf = (table: Readonly<Record<string, readonly string[]>>, typeName: string) =>
+  Object.hasOwn(table, typeName) ? (table[typeName] ?? []) : [];
+
 function structSchema(typeName: string): Schema {
   const struct = structFacts(typeName);
   if (struct === undefined) throw new Error(`no facts about type ${typeName}`);
@@ -84,9 +97,14 @@ function structSchema(typeName: string): Schema {
     properties.set('kind', { schema: scalarTypes['string']!, omitEmpty: true });
   }
   collect(struct.fields, { properties, required, inlineIn: [] });
-  for (const name of Object.hasOwn(nilable, typeName) ? (nilable[typeName] ?? []) : []) {
+  for (const name of membersOf(nilable, typeName)) {
     const property = properties.get(name);
     if (property !== undefined) properties.set(name, { ...property, pointer: true });
+  }
+  for (const name of membersOf(told, typeName)) {
+    const property = properties.get(name);
+    if (property === undefined) continue;
+    properties.set(name, { ...property, pointer: true, omitEmpty: true });
   }
   return {
     type: 'object',

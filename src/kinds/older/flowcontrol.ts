@@ -20,7 +20,7 @@ function fillLevel(object: JsonObject): void {
   }
 }
 
-/** In these versions no shares and zero shares are the same. */
+/** In the versions with assured shares, no shares and zero shares are the same. */
 function fillShares(object: JsonObject, member: string): void {
   const limited = objectAt(object, 'spec', 'limited');
   if (limited === undefined) return;
@@ -50,7 +50,10 @@ const assuredLevel: Omit<OlderVersion, 'facts' | 'version'> = {
   fromStorage: (object) => rename(object, { from: nominal, to: assured }),
 };
 
-/** A level of `v1beta3`, where an annotation tells that zero shares were meant. */
+/**
+ * A level of `v1beta3`: only absent shares get the default. As in the reference, an annotation tells
+ * older clients that zero shares are meant.
+ */
 function nominalLevel(dialect: Dialect): OlderVersion {
   const keepsZero = `flowcontrol.${dialect.groupLabel('v1beta3-preserve-zero-concurrency-shares')}`;
   return {
@@ -59,8 +62,7 @@ function nominalLevel(dialect: Dialect): OlderVersion {
     isOnByDefault: true,
     defaulting: 'alone',
     defaults(object) {
-      const isKept = object.metadata.annotations?.[keepsZero] !== undefined;
-      if (!isKept) fillShares(object, nominal);
+      fill(objectAt(object, 'spec', 'limited'), { [nominal]: standardShares });
       fillLevel(object);
     },
     toStorage(object) {

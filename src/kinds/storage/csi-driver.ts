@@ -21,7 +21,7 @@ interface TokenRequest extends JsonObject {
 }
 
 interface CsiDriver extends ApiObject {
-  spec: JsonObject & {
+  spec?: JsonObject & {
     attachRequired?: boolean;
     podInfoOnMount?: boolean;
     storageCapacity?: boolean;
@@ -40,8 +40,8 @@ const groupPolicies = ['File', 'None', 'ReadWriteOnceWithFSType'];
 const lifecycleModes = ['Persistent', 'Ephemeral'];
 
 function fillDefaults(object: CsiDriver): void {
-  object.spec ??= {};
   const { spec } = object;
+  if (spec === undefined) return;
   spec.attachRequired ??= true;
   spec.podInfoOnMount ??= false;
   spec.storageCapacity ??= false;
@@ -62,8 +62,9 @@ function validateDriverName(name: string): FieldError[] {
 
 function validateTokenRequests(requests: readonly TokenRequest[]): FieldError[] {
   const seen = new Set<string>();
-  return requests.flatMap(({ audience = '', expirationSeconds }, index) => {
+  return requests.flatMap(({ audience, expirationSeconds }, index) => {
     const path = `spec.tokenRequests[${index}]`;
+    if (audience === undefined) return [required(`${path}.audience`)];
     if (seen.has(audience)) return [duplicate(`${path}.audience`, audience)];
     seen.add(audience);
     if (expirationSeconds === undefined || expirationSeconds === null) return [];
@@ -80,6 +81,7 @@ function validateTokenRequests(requests: readonly TokenRequest[]): FieldError[] 
 }
 
 function validateSpec({ spec }: CsiDriver): FieldError[] {
+  if (spec === undefined) return [required('spec')];
   const errors: FieldError[] = [];
   const { fsGroupPolicy = '', volumeLifecycleModes = [], tokenRequests = [] } = spec;
   if (!groupPolicies.includes(fsGroupPolicy)) {
@@ -96,6 +98,7 @@ function validateSpec({ spec }: CsiDriver): FieldError[] {
 
 function validateUpdate(object: CsiDriver, old: CsiDriver): FieldError[] {
   const [spec, before] = [object.spec, old.spec];
+  if (spec === undefined || before === undefined) return validateSpec(object);
   return [
     ...validateSpec(object),
     // Upstream's name for it in this one message.
