@@ -11,7 +11,7 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 /** The value of a constant, or of a member of an object of constants, that is a product of numbers. */
 function constantOf(reference: string): number {
   const [path = '', name = ''] = reference.split('#');
-  const found = new RegExp(`(?:const ${name} =|\\b${name}:) ([\\d_ *]+)[;,]`).exec(read(path));
+  const found = new RegExp(`(?:const ${name} =|\\b${name}:) ([\\d_. *]+)[;,]`).exec(read(path));
   if (found === null) throw new Error(`no number ${reference}`);
   const factors = (found[1] ?? '').replaceAll('_', '').split('*').map(Number);
   return factors.reduce((product, factor) => product * factor, 1);
@@ -19,7 +19,7 @@ function constantOf(reference: string): number {
 
 describe('docs/THREATS.md', () => {
   const page = read('docs/THREATS.md');
-  const rows = [...page.matchAll(/^\| (.+?) \| ([\d,]+) \| `(src\/[^`]+)` \|$/gm)];
+  const rows = [...page.matchAll(/^\| (.+?) \| ([\d,.]+) \| `(src\/[^`]+)` \|$/gm)];
 
   test('says the numbers that the code has', () => {
     expect(rows.length).toBeGreaterThan(40);
