@@ -365,6 +365,16 @@ describe('reviews', () => {
     expect(object.metadata.resourceVersion).toBeUndefined();
   });
 
+  test('TRUST-2: a long list is converted in reviews of about 1 MiB', async () => {
+    const annotations = { a: 'x'.repeat(200_000) };
+    const names = Array.from({ length: 7 }, (_, n) => `n${n}`);
+    for (const name of names) await create('v1beta1', name, { metadata: { name, annotations } });
+    const { body } = await server.get(at('v1beta2'));
+    expect(body.items.map((item: Loose) => item.metadata.name)).toEqual(names);
+    const sizes = service.received.map((call) => call.body.request.objects.length);
+    expect(sizes).toEqual([5, 2]);
+  });
+
   test('CRD-4: the first version of ConversionReview that both know is spoken', async () => {
     const versions = ['v2', 'v1beta1', 'v1'];
     const older = await establishMulti(server, conversionBy(service, { versions }));

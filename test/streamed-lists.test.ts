@@ -59,7 +59,7 @@ function list(query: string, headers: Record<string, string>) {
     return bytes;
   };
   open.push(session);
-  return { answered, read, stream, leave: () => session.destroy() };
+  return { answered, read, received: () => bytes, stream, leave: () => session.destroy() };
 }
 
 /** Makes `count` lists at once, and reads them when each has begun. */
@@ -125,6 +125,21 @@ test('TRUST-2: a list that is compressed is made in slices', async () => {
   const longestMs = await longestTurnMs(readAll(4, () => list('', headers)));
   expect(longestMs).toBeLessThan(turnMaxMs);
 });
+
+const watchEncodings = encodings.filter(([name]) => ['CBOR', 'a table'].includes(name));
+test.each(watchEncodings)(
+  'TRUST-2: the initial events of watches as %s are made in slices',
+  async (_name, query, accept) => {
+    const parameters = `${query === '' ? '?' : `${query}&`}watch=true`;
+    const watches = Array.from({ length: 8 }, () => list(parameters, { accept }));
+    for (const { read } of watches) void read();
+    // Every object has some 19 KB.
+    const hasAll = async () => watches.every(({ received }) => received() > objects * 18_000);
+    const longestMs = await longestTurnMs(eventually(hasAll, 'all initial events'));
+    expect(longestMs).toBeLessThan(turnMaxMs);
+    for (const { leave } of watches) leave();
+  },
+);
 
 test('TRUST-3: an answer that is not out at its deadline is cut off, and leaves its seat', async () => {
   const slow = list('?timeout=1s', { accept: 'application/yaml' });

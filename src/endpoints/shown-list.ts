@@ -40,7 +40,7 @@ function resultOf(result: ListResult, entries: readonly Entry[]): ListResult {
   };
 }
 
-/** So many objects are converted at a time until as many have passed as were asked for. */
+/** So many objects are converted at a time until as many have passed as the list may have. */
 const stepEntries = 500;
 
 /** The limit counts what passes; the token stands behind the last looked at, as in the cache's lists. */
@@ -55,7 +55,7 @@ async function filterConverted(
   const found: Entry[] = [];
   let position = 0;
   while (position < all.length && found.length < limit) {
-    const step = limit === Infinity ? all : all.slice(position, position + stepEntries);
+    const step = all.slice(position, position + stepEntries);
     const shown = await entriesIn(def, version, step);
     for (const entry of shown) {
       if (found.length >= limit) break;

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
+import { Slices } from '../base/work.ts';
 import { internalError, StatusError } from '../meta/status.ts';
 import type { Revision } from '../storage/contract.ts';
 import { Audience, type Circle } from './audience.ts';
@@ -71,7 +72,8 @@ export class Dispatcher {
 
   /** Opens a watch, still waiting for its start; its time runs from now. */
   open(spec: WatchSpec): Watcher {
-    const watcher = makeWatcher(spec, this.#options.namespaced);
+    const { namespaced, clock } = this.#options;
+    const watcher = makeWatcher(spec, { namespaced, slices: new Slices(clock) });
     this.#watchers.add(watcher);
     const timeoutMs = Math.min(spec.timeoutMs, timeoutMaxMs);
     watcher.timers.add(this.#options.clock.after(timeoutMs, () => this.#timeOut(watcher)));
@@ -241,7 +243,10 @@ export class Dispatcher {
     });
   }
 
-  /** Sends a watcher that is not live what it lacks, until it is live, blocked, or has had its turn. */
+  /**
+   * Sends a watcher that is not live what it lacks, until it is live, blocked, or has had its turn.
+   * All watchers together have one slice of each turn of the loop (TRUST-2).
+   */
   #step(watcher: Watcher): void {
     if (this.#flushing) {
       this.#afterFlush.push(watcher);
@@ -249,10 +254,19 @@ export class Dispatcher {
     }
     this.#guarded([watcher], () => {
       for (let chunk = 0; chunk < chunksPerTurn; chunk++) {
+        if (this.#mustPause(watcher)) {
+          watcher.slices.afterPause(() => this.#step(watcher));
+          return;
+        }
         if (!this.#advance(watcher)) return;
       }
       this.#options.defer(() => this.#step(watcher));
     });
+  }
+
+  #mustPause({ state, slices }: Watcher): boolean {
+    if (state.type === 'catchingUp' && state.position === this.#options.window.end) return false;
+    return (state.type === 'catchingUp' || state.type === 'initial') && slices.over;
   }
 
   /** One chunk; false when there is nothing more to do for now. */

@@ -22,6 +22,8 @@ export interface ListSource {
 
 /** So many entries are filtered before the clock is read: a selector may have many terms. */
 const checkedEntries = 128;
+/** After so many entries a slice ends, whatever the clock says. */
+const sliceEntriesMax = 10_000;
 
 /** Cuts the answer to a list out of a snapshot; a promise only when a filter has much to look at. */
 export function listSnapshot(source: ListSource, request: ListRequest): MaybePromise<ListResult> {
@@ -99,7 +101,8 @@ function filterSlice(
     const end = Math.min(to, position + checkedEntries);
     position = filterSome(source, filtering, { found, from: position, to: end });
     if (position < end) break;
-    if (position < to && slices.over) return { position, isDone: false };
+    const isOver = position - from >= sliceEntriesMax || slices.over;
+    if (position < to && isOver) return { position, isDone: false };
   }
   return { position, isDone: true };
 }

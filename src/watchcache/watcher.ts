@@ -1,5 +1,6 @@
 import type { Timer } from '../base/clock.ts';
 import { orderedMapValues } from '../base/ordered-map.ts';
+import type { Slices } from '../base/work.ts';
 import type { Revision } from '../storage/contract.ts';
 import type { Entry, WatchEventType, WatchSpec } from './contract.ts';
 import { scopeRange } from './scope.ts';
@@ -16,6 +17,8 @@ import { type ChangeWindow, leavingEntry, type WindowChange } from './window.ts'
 export const chunkBytes = 64 * 1024;
 /** A chunk ends after looking at so many entries, however few of them passed the filter. */
 const chunkEntriesMax = 2000;
+/** Entries and changes that only the filter looks at, before the clock is read again. */
+const checkedEntries = 64;
 
 /** One watch: what it asked for and where it stands. Owned by the dispatcher. */
 export interface Watcher {
@@ -24,6 +27,8 @@ export interface Watcher {
   /** Memo keys of its encoding, made once: `ADDED json`, … */
   readonly frameKeys: Readonly<Record<WatchEventType, string>>;
   readonly timers: Set<Timer>;
+  /** Divide what it is sent before it is live. */
+  readonly slices: Slices;
   state: WatcherState;
   /** Called once when it ends, whoever ends it. */
   whenEnded: (() => void) | undefined;
@@ -34,11 +39,14 @@ export interface Watcher {
 }
 
 /** A new watcher, waiting for its start. */
-export function makeWatcher(spec: WatchSpec, namespaced: boolean): Watcher {
+export function makeWatcher(
+  spec: WatchSpec,
+  options: { readonly namespaced: boolean; readonly slices: Slices },
+): Watcher {
   const { key } = spec.encoder;
   return {
+    ...options,
     spec,
-    namespaced,
     frameKeys: { ADDED: `ADDED ${key}`, MODIFIED: `MODIFIED ${key}`, DELETED: `DELETED ${key}` },
     timers: new Set(),
     state: { type: 'waiting' },
@@ -91,7 +99,10 @@ export function inScope(change: WindowChange, spec: WatchSpec): boolean {
   return spec.name === undefined || index.name === spec.name;
 }
 
-/** Writes the next chunk of initial events and moves the watcher on; gives how many it wrote. */
+/**
+ * Writes the next chunk of initial events, which ends with the slice, and moves the watcher on.
+ * Returns how many it wrote.
+ */
 export function sendInitial(watcher: Watcher, state: Initial): number {
   const { spec } = watcher;
   const range = scopeRange(state.snapshot, { scope: spec, namespaced: watcher.namespaced });
@@ -101,12 +112,14 @@ export function sendInitial(watcher: Watcher, state: Initial): number {
   let examined = 0;
   for (const entry of orderedMapValues(state.snapshot, { from, to: range.to })) {
     examined += 1;
-    if (isWanted(entry, spec)) {
+    const wanted = isWanted(entry, spec);
+    if (wanted) {
       const frame = spec.encoder.frame('ADDED', entry);
       frames.push(frame);
       bytes += frame.length;
     }
     if (bytes >= chunkBytes || examined >= chunkEntriesMax) break;
+    if ((wanted || examined % checkedEntries === 0) && watcher.slices.over) break;
   }
   const sent = frames.length;
   const done = from + examined >= range.to;
@@ -119,7 +132,7 @@ export function sendInitial(watcher: Watcher, state: Initial): number {
   return sent;
 }
 
-/** Writes the next chunk of changes that the watcher has not seen and moves it on. */
+/** Writes the next chunk of unseen changes, which ends with the slice, and moves the watcher on. */
 export function sendChanges(watcher: Watcher, state: CatchingUp, window: ChangeWindow): void {
   const frames: Buffer[] = [];
   let bytes = 0;
@@ -128,12 +141,15 @@ export function sendChanges(watcher: Watcher, state: CatchingUp, window: ChangeW
   while (position < end && bytes < chunkBytes) {
     const change = window.at(position);
     position += 1;
-    if (!inScope(change, watcher.spec)) continue;
-    const type = eventTypeFor(change, watcher.spec);
-    if (type === undefined) continue;
+    const type = inScope(change, watcher.spec) ? eventTypeFor(change, watcher.spec) : undefined;
+    if (type === undefined) {
+      if (position % checkedEntries === 0 && watcher.slices.over) break;
+      continue;
+    }
     const frame = frameOf(change, { watcher, type, memoise: window.isHot(change.position) });
     frames.push(frame);
     bytes += frame.length;
+    if (watcher.slices.over) break;
   }
   const full = !writeFrames(watcher, frames);
   moveWatcher(watcher, { type: 'sentChanges', position, full });

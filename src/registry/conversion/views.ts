@@ -178,7 +178,36 @@ function convertMissing(converting: Converting, entries: readonly Entry[]): void
   }
 }
 
+/** What is decoded at a time, and sent in one review. */
+const stepEntries = 500;
+const stepBytes = 1024 * 1024;
+
+/** Converts step by step, so that decoded objects of one step at most are in memory (TRUST-2). */
 async function convertEntries(
+  converting: Converting,
+  entries: readonly Entry[],
+): Promise<readonly Entry[]> {
+  const made: Entry[] = [];
+  while (made.length < entries.length) {
+    made.push(...(await convertStep(converting, nextStep(entries, made.length))));
+  }
+  return made;
+}
+
+/** The entries from `from` on that one step takes: one at least. */
+function nextStep(entries: readonly Entry[], from: number): readonly Entry[] {
+  let end = from;
+  let bytes = 0;
+  do {
+    bytes += entries[end]?.json.length ?? 0;
+    end += 1;
+    const next = entries[end];
+    if (next === undefined || bytes + next.json.length > stepBytes) break;
+  } while (end - from < stepEntries);
+  return entries.slice(from, end);
+}
+
+async function convertStep(
   { def, version, converter, wanted }: Converting,
   entries: readonly Entry[],
 ): Promise<readonly Entry[]> {
