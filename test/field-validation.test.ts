@@ -374,4 +374,23 @@ describe('patches', () => {
     expect(unknown.status).toBe(400);
     expect(unknown.body.message).toContain('.odd: field not declared in schema');
   });
+
+  test('FV-2: a strict apply lists all that is unknown or given twice', async () => {
+    const name = fresh();
+    const body =
+      `{"apiVersion":"v1","kind":"Service","metadata":{"name":"${name}","odd":1},\n` +
+      '"spec":{"ports":[{"port":1,"more":2}],"x":{"y":1},\n"sessionAffinity":"None",\n"sessionAffinity":"None"}}';
+    const strict = { query: 'fieldValidation=Strict' };
+    const refused = await apply(server, `${services}/${name}`, body, strict);
+    expect(refused.status).toBe(400);
+    expect(refused.body.message.slice(refused.body.message.indexOf(': ') + 2)).toBe(
+      'strict decoding error: yaml: unmarshal errors:\n' +
+        '  line 4: key "sessionAffinity" already set in map, ' +
+        'unknown field "metadata.odd", unknown field "spec.ports[0].more", unknown field "spec.x"',
+    );
+    const custom = kind.body(name, { spec: { size: 1, one: 1, two: 2 } });
+    const answer = await apply(server, `${kind.path(namespace)}/${name}`, custom, strict);
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toMatch(/: unknown field "spec.one", unknown field "spec.two"$/);
+  });
 });

@@ -4,13 +4,15 @@ import { CborError, decodeCborMap } from '../codec/cbor/decode.ts';
 import { type DecodedJson, decodeJson, JsonError } from '../codec/json.ts';
 import { TooManyValues, yamlValuesMax } from '../codec/too-many-values.ts';
 import { decodeYaml, YamlError } from '../codec/yaml.ts';
+import { describe } from '../engines/apply/field-manager.ts';
+import type { FoundPaths } from '../engines/schema/found-paths.ts';
 import { goValue } from '../meta/go-values.ts';
 import { badRequest } from '../meta/status.ts';
 import { shownApiVersion } from '../meta/types.ts';
 import type { FieldValidation } from '../request/options.ts';
 import { bodyLimits } from './body.ts';
 import type { ApiCall } from './call.ts';
-import { repeatedText } from './field-validation.ts';
+import { Complaints, repeatedText } from './field-validation.ts';
 
 const openBrace = '{'.charCodeAt(0);
 const toJson = 'error converting YAML to JSON';
@@ -85,4 +87,16 @@ export function reportRepeated(
     throw badRequest(`error strict decoding YAML: ${toJson}: ${repeatedText(repeated)}`);
   }
   call.warnings.addAll(repeated);
+}
+
+/** Refuses a strict apply, listing its duplicate and its undeclared members (FV-2). Throws 400. */
+export function refuseUndeclared(
+  body: JsonObject,
+  found: { readonly repeated: readonly string[]; readonly undeclared: FoundPaths },
+): never {
+  const complaints = new Complaints();
+  complaints.repeated(found.repeated);
+  complaints.unknownIn(found.undeclared);
+  const frame = `failed to create typed patch object (${describe(body)})`;
+  throw badRequest(`${frame}: ${complaints.strictText}`);
 }

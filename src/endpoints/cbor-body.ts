@@ -1,14 +1,15 @@
 import type { JsonObject } from '../base/json.ts';
 import { CborError, decodeCborAs, decodeCborMap } from '../codec/cbor/decode.ts';
 import type { DecodedJson } from '../codec/json.ts';
+import type { FoundPaths } from '../engines/schema/found-paths.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 
 /** What decoding a body from CBOR found beside its value. */
 export interface CborFindings {
   /** Why the body is not what its kind says: the value has that alone. */
   readonly misfit?: string;
-  /** What strict decoding says of the first member that is not known. */
-  readonly unknown?: string;
+  /** The unknown members; a custom kind's own decoder finds those. */
+  readonly unknown?: FoundPaths;
 }
 
 const text: Schema = { type: 'string' };

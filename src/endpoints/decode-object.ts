@@ -101,7 +101,7 @@ export function decodeObject(
   if (body.cbor?.misfit !== undefined) throw fail(body.cbor.misfit);
   const complaints = new Complaints();
   complaints.repeated(body.repeated);
-  complaints.told(body.cbor?.unknown);
+  if (body.cbor?.unknown !== undefined) complaints.unknownIn(body.cbor.unknown);
   for (const path of body.duplicates) complaints.duplicate(path);
   const source = body.yaml === true ? 'patched' : 'text';
   const object = shapeObject(target, value, { complaints, fail, source });

@@ -30,7 +30,6 @@ const orderedBytesMax = 256 * 1024;
 export class Complaints {
   #found: Complaint[] = [];
   readonly #repeated: string[] = [];
-  #told: readonly string[] = [];
   #omitted = 0;
 
   unknown(path: string, prefix = ''): void {
@@ -53,11 +52,6 @@ export class Complaints {
     for (const line of lines) this.#repeated.push(line);
   }
 
-  /** What a decoder has told in words of its own, if it has. */
-  told(text: string | undefined): void {
-    if (text !== undefined) this.#told = [text];
-  }
-
   /**
    * As upstream's decoder into a Go type finds them: in the order of the text, a duplicate where it
    * is given again, and nothing told of what is in, or twice, of a field that is not known. YAML
@@ -78,7 +72,7 @@ export class Complaints {
   }
 
   get isEmpty(): boolean {
-    return this.#repeated.length + this.#told.length + this.#found.length === 0;
+    return this.#repeated.length + this.#found.length === 0;
   }
 
   /** Adds one warning for each complaint. */
@@ -99,7 +93,6 @@ export class Complaints {
   }
 
   #addTo(texts: BoundedTexts): void {
-    texts.addAll(this.#told);
     for (const complaint of this.#found) texts.add(textOf(complaint));
     texts.omit(this.#omitted);
   }

@@ -1,11 +1,18 @@
 import { cloneJson, type JsonObject } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { describe, describeKind } from '../engines/apply/field-manager.ts';
+import type { FoundPaths } from '../engines/schema/found-paths.ts';
 import { badRequest } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { updateObject } from '../registry/update.ts';
 import { type PatchOptions, parsePatchOptions } from '../request/options.ts';
-import { type ApplyBody, applyBody, applyBodyOfCbor, reportRepeated } from './apply-body.ts';
+import {
+  type ApplyBody,
+  applyBody,
+  applyBodyOfCbor,
+  refuseUndeclared,
+  reportRepeated,
+} from './apply-body.ts';
 import type { ApiCall } from './call.ts';
 import { Complaints } from './field-validation.ts';
 import { acceptedPatches, type PatchType, patchFormOf } from './patch-types.ts';
@@ -101,10 +108,14 @@ export function applierFor(
   const { force, fieldValidation } = options;
   const manager = options.fieldManager as string;
   // A custom kind's decoder works in place, and what is merged shares parts with the body.
+  const onUndeclared =
+    fieldValidation === 'Strict'
+      ? (undeclared: FoundPaths) => refuseUndeclared(value, { repeated, undeclared })
+      : undefined;
   const patchOf = () => (target.version.decode === undefined ? value : cloneJson(value));
   return (live) => {
     const nowMs = registry.clock.now();
-    const apply = { target, live, patch: patchOf(), manager, force, nowMs };
+    const apply = { target, live, patch: patchOf(), manager, force, nowMs, onUndeclared };
     const shape = (merged: ApiObject) => {
       reportRepeated(call, { repeated, fieldValidation });
       return shapeApplied(call, { live, merged, body: value });

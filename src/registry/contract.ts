@@ -2,6 +2,7 @@ import type { Waiting } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
+import type { FoundPaths } from '../engines/schema/found-paths.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 import type { Entry } from '../watchcache/contract.ts';
 
@@ -103,6 +104,7 @@ export interface FieldManagerPort {
     readonly manager: string;
     readonly force: boolean;
     readonly nowMs: number;
+    readonly onUndeclared?: ((undeclared: FoundPaths) => never) | undefined;
   }): MaybePromise<ApiObject>;
 }
 

@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { FoundPaths } from '../../engines/schema/found-paths.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
 import { CborError } from './cursor.ts';
 import { Decoder } from './decoder.ts';
@@ -29,8 +30,8 @@ export function decodeCborMap(bytes: Buffer): JsonObject {
 /** A body decoded into a Go type: members the type does not have are not in it. */
 export interface TypedCbor {
   readonly value: JsonObject;
-  /** What strict decoding says of the first member that the type does not have. */
-  readonly unknown?: string;
+  /** The paths of the members that the type does not have. */
+  readonly unknown?: FoundPaths;
 }
 
 /**
@@ -44,8 +45,11 @@ export function decodeCborAs(schema: Schema, bytes: Buffer): TypedCbor {
   const { fault } = strict;
   if (fault === undefined) return { value: (value ?? {}) as JsonObject };
   if (fault.kind !== 'unknown') throw new CborError(textOfFault(fault));
-  const lax = finished(new Decoder(bytes), (decoder) => decoder.whole(schema));
-  return { value: (lax ?? {}) as JsonObject, unknown: fault.text };
+  const lax = new Decoder(bytes);
+  const unknown = new FoundPaths();
+  lax.unknown = unknown;
+  const known = finished(lax, (decoder) => decoder.whole(schema));
+  return { value: (known ?? {}) as JsonObject, unknown };
 }
 
 function finished(decoder: Decoder, decode: (decoder: Decoder) => JsonValue): JsonValue {

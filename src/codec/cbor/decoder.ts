@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type JsonObject, type JsonValue, setMember } from '../../base/json.ts';
 import { base64ErrorAt } from '../../engines/schema/decode-scalars.ts';
+import type { FoundPaths } from '../../engines/schema/found-paths.ts';
 import { goType } from '../../engines/schema/go-wording.ts';
 import { resolved, type Schema } from '../../engines/schema/schema.ts';
 import { goPlain } from '../../meta/go-values.ts';
@@ -52,6 +53,10 @@ function otherKey(key: JsonValue): FieldKey {
 export class Decoder extends Cursor {
   /** What is wrong with the item taken last. */
   fault: Fault | undefined;
+  /** Where the paths of members that a type does not have go, if they are wanted. */
+  unknown: FoundPaths | undefined;
+  /** Of the struct, list or map being decoded, while those paths are wanted. */
+  #path = '';
   #strictness: 'strict' | 'lax';
   /** What is wrong with the first item that is kept as bytes. */
   #rawFault: Fault | undefined;
@@ -251,10 +256,13 @@ export class Decoder extends Cursor {
     const more = this.items();
     const list: JsonValue[] = [];
     let first: Fault | undefined;
+    const outer = this.#path;
     while (more()) {
+      if (this.unknown !== undefined) this.#path = `${outer}[${list.length}]`;
       list.push(this.into(items));
       first ??= this.fault;
     }
+    this.#path = outer;
     this.fault = first;
     return list;
   }
@@ -272,7 +280,9 @@ export class Decoder extends Cursor {
         this.skip();
         continue;
       }
+      const outer = this.#enter(name);
       const value = this.into(items);
+      this.#path = outer;
       first ??= this.fault;
       if (this.fault !== undefined) continue;
       if (Object.hasOwn(map, name)) {
@@ -284,6 +294,13 @@ export class Decoder extends Cursor {
     }
     this.fault = first;
     return map;
+  }
+
+  /** Steps into a member; returns the path to return to. */
+  #enter(name: string): string {
+    const outer = this.#path;
+    if (this.unknown !== undefined) this.#path = outer === '' ? name : `${outer}.${name}`;
+    return outer;
   }
 
   #skipMembers(more: () => boolean): void {
@@ -315,11 +332,15 @@ export class Decoder extends Cursor {
         break;
       }
       seen.add(key.id);
+      const outer = this.#enter(key.shown);
       if (property === undefined) {
+        this.unknown?.add(this.#path);
+        this.#path = outer;
         this.skip();
         continue;
       }
       const value = this.into(property.schema, property.pointer === true ? 'pointer' : 'value');
+      this.#path = outer;
       if (this.fault === undefined) setMember(object, key.shown, value);
       else first ??= within(this.fault, `${goType(schema)}.${key.shown}`);
     }

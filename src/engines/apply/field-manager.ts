@@ -8,6 +8,7 @@ import {
 import { badRequest, StatusError } from '../../meta/status.ts';
 import { formatTime } from '../../meta/times.ts';
 import type { ApiObject } from '../../meta/types.ts';
+import type { FoundPaths } from '../schema/found-paths.ts';
 import type { Schema } from '../schema/schema.ts';
 import { applyConflict } from './conflict.ts';
 import {
@@ -30,6 +31,7 @@ import {
   sameOwners,
 } from './managed-fields.ts';
 import { TypedError } from './typed-errors.ts';
+import { undeclaredIn } from './undeclared.ts';
 import {
   applyConfiguration,
   ConflictsError,
@@ -263,6 +265,8 @@ export interface AppliedPatch {
   readonly manager: string;
   readonly force: boolean;
   readonly nowMs: number;
+  /** Called with all members that the schema does not declare, to refuse them by name. */
+  readonly onUndeclared?: ((undeclared: FoundPaths) => never) | undefined;
 }
 
 /**
@@ -278,7 +282,7 @@ export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
   const applied = typedObject(kind, patch);
   explaining(
     () => `failed to create typed patch object (${describe(patch)})`,
-    () => validateTyped(applied.type, patch, { allowDuplicates: false }),
+    () => checkTyped(applied.type, apply),
   );
   const before = ownersForApply(kind, apply);
   const merged = mergeApplied(kind, { apply, before, applied, force: apply.force });
@@ -286,6 +290,18 @@ export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
   if (apply.manager === kind.lastApplied.manager) refreshLastApplied(kind, { object, patch });
   storeOwners({ live, object, owners: merged.owners, before });
   return object;
+}
+
+/** Throws a TypedError for a body that does not fit, once undeclared members have been reported. */
+function checkTyped(type: ValueType, { patch, onUndeclared }: AppliedPatch): void {
+  try {
+    validateTyped(type, patch, { allowDuplicates: false });
+  } catch (error) {
+    if (onUndeclared === undefined) throw error;
+    const undeclared = undeclaredIn(type, patch);
+    if (undeclared.count > 0) onUndeclared(undeclared);
+    throw error;
+  }
 }
 
 function checkPatch(kind: TrackedKind, patch: JsonObject): void {
