@@ -3,6 +3,7 @@ import { fuzzPart } from './fuzz-part.ts';
 import { growthPart } from './growth.ts';
 import { identityPart } from './identity.ts';
 import type { SiegePart } from './part.ts';
+import { protocolsPart } from './protocols.ts';
 import { simulationPart } from './simulation/simulation-part.ts';
 import { soakPart } from './soak/soak.ts';
 
@@ -12,6 +13,7 @@ export const siegeParts: readonly SiegePart[] = [
   fuzzPart,
   growthPart,
   identityPart,
+  protocolsPart,
   exhaustionPart,
   soakPart,
 ];
