@@ -91,9 +91,9 @@ interface Destroyable {
 type Listeners = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 /**
- * Registers listeners on a socket, stream, server or child process. The only way to do so outside
- * this file, which `test/house-rules.test.ts` checks: a listener that throws is reported and ends
- * its source (`destroy`), or what `containment.end` names. Returns a function that removes them.
+ * Registers listeners on a socket, stream, server or child process. A listener that throws is
+ * reported and ends its source (`destroy`), or what `containment.end` names. Returns a function that
+ * removes them.
  */
 export function listen(
   source: EventSource & Destroyable,
