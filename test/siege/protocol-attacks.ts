@@ -268,7 +268,8 @@ export const namedAttacks: readonly NamedAttack[] = [
   refused(
     'headers without end',
     `GET / HTTP/1.1\r\nHost: x\r\n${`X-A: ${'a'.repeat(1000)}\r\n`.repeat(400)}`,
-    /^HTTP\/1\.1 431 /,
+    // The reset that unread bytes cause may overtake the answer.
+    /^(HTTP\/1\.1 431 |$)/,
   ),
   refused(
     'a chunk extension without end',
