@@ -1,15 +1,60 @@
 // `npm run siege`: attacks servers in seeded, bounded ways. `npm run siege -- --help` names the parts.
 import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build as bundle } from 'esbuild';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const main = join(root, 'test', 'siege', 'main.ts');
-const child = spawn(process.execPath, ['--import', 'tsx', main, ...process.argv.slice(2)], {
-  cwd: root,
-  stdio: 'inherit',
-});
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
-child.on('exit', (code) => {
-  process.exitCode = code ?? 1;
-});
+
+/** Keeps `import.meta.url` the address of the source file, from which sources find their neighbors. */
+const sourceLocations = {
+  name: 'source-locations',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+      const text = await readFile(path, 'utf8');
+      const location = JSON.stringify(pathToFileURL(path).href);
+      return { contents: text.replaceAll('import.meta.url', location), loader: 'ts' };
+    });
+  },
+};
+
+/**
+ * Bundles the siege into one file: lazy imports then take a constant number of microtasks and no
+ * real time, which the simulation's determinism relies on.
+ * @param outfile path of the bundle, inside of `node_modules` so that it finds native packages
+ */
+export async function bundleSiege(outfile) {
+  await bundle({
+    absWorkingDir: root,
+    entryPoints: ['test/siege/main.ts'],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    external: ['lmdb', 'fs-native-extensions', 'esbuild'],
+    plugins: [sourceLocations],
+    sourcemap: 'linked',
+    logLevel: 'warning',
+    banner: {
+      js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
+    },
+  });
+}
+
+async function main() {
+  const outfile = join(root, 'node_modules', '.cache', 'siege.mjs');
+  await bundleSiege(outfile);
+  const child = spawn(
+    process.execPath,
+    ['--enable-source-maps', outfile, ...process.argv.slice(2)],
+    { cwd: root, stdio: 'inherit' },
+  );
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+  child.on('exit', (code) => {
+    process.exitCode = code ?? 1;
+  });
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
