@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type GateEntry, gateTable } from '../src/server/feature-gate-table.ts';
+import { type GateEntry, gateTable } from '../src/kinds/feature-gate-table.ts';
 import { defaultGates, describeGates, readFeatureGates } from '../src/server/feature-gates.ts';
 import { describeFlags, parseFlags } from '../src/server/flags.ts';
 import { serverFlags } from '../src/server/flags-table.ts';

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../base/json.ts';
 import type { Dialect } from '../dialect.ts';
+import type { Features } from '../kinds/features.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { controllerRoles } from './controller-rules.ts';
 import {
@@ -10,6 +11,7 @@ import {
   ruleWords,
   userFacingRoles,
 } from './default-rules.ts';
+import { featureControllers, featureRules } from './feature-rules.ts';
 import type { PolicyRule } from './rules.ts';
 
 /** The default RBAC objects (AUTHZ-7), complete, to be reconciled at each start in this order. */
@@ -34,16 +36,22 @@ export function defaultMarks(dialect: Dialect): {
   };
 }
 
-/** All default roles and bindings in a dialect. */
-export function defaultRbac(dialect: Dialect): DefaultRbac {
+/** All default roles and bindings in a dialect, with those of features that are on. */
+export function defaultRbac(dialect: Dialect, features?: Features): DefaultRbac {
   const make = maker(dialect);
-  const words = ruleWords(dialect);
-  const controllers = Object.entries(controllerRoles(words));
-  const roles = [
+  const words = ruleWords(dialect, features);
+  const controllers = Object.entries({ ...controllerRoles(words), ...featureControllers(words) });
+  const own = [
     ...discoveryRoles(words),
     ...userFacingRoles(words),
     ...componentRoles(words),
     ...certificateRoles(words),
+  ];
+  const roles = [
+    ...own.map((role) => ({
+      ...role,
+      rules: [...role.rules, ...featureRules(words, role.name)],
+    })),
     ...controllers.map(([name, rules]) => ({ name: `system:controller:${name}`, rules })),
   ];
   const system = dialect.systemNamespace('system');

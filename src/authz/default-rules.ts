@@ -1,4 +1,5 @@
 import type { Dialect } from '../dialect.ts';
+import { defaultFeatures, type Features } from '../kinds/features.ts';
 import { type PolicyRule, policyRule } from './rules.ts';
 
 /** A default ClusterRole: its name, rules and the roles it is aggregated to or from. */
@@ -25,10 +26,11 @@ export interface RuleWords {
   signer(name: string): string;
   /** The full name of a group, for names of roles. */
   groupName(stem: string): string;
+  readonly features: Features;
 }
 
 /** The word forms of rules in a dialect. */
-export function ruleWords(dialect: Dialect): RuleWords {
+export function ruleWords(dialect: Dialect, features: Features = defaultFeatures): RuleWords {
   const groupName = (stem: string) => (stem === '*' ? '*' : dialect.group(stem));
   return {
     rule: (verbs, group, resources, names) =>
@@ -47,6 +49,7 @@ export function ruleWords(dialect: Dialect): RuleWords {
       }),
     signer: (name) => dialect.label(name),
     groupName,
+    features,
   };
 }
 

@@ -244,9 +244,8 @@ export interface Strategy {
   readonly fieldLabels?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** What a selector of a field that is none is told, where that is not said as of other kinds. */
   readonly unknownFieldMessage?: (label: string) => string;
-  readonly afterCommit?: (change: {
-    readonly type: 'create' | 'update' | 'delete';
-  }) => MaybePromise<void>;
+  /** Called with the last stored form of an object that has been removed, before the answer. */
+  readonly afterRemoval?: (object: ApiObject) => Promise<void>;
 }
 
 /** What became of the write that something was allocated for. */
@@ -258,7 +257,7 @@ export type AllocationOutcome =
   | { readonly type: 'unknown' };
 
 export interface Allocation {
-  settle(outcome: AllocationOutcome): void;
+  settle(outcome: AllocationOutcome): MaybePromise<void>;
 }
 
 /** An immutable view of all kinds served; every change makes a new one with a higher generation. */

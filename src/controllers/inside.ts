@@ -16,8 +16,8 @@ import { updateObject } from '../registry/update.ts';
 export interface Inside {
   /** Deletes; absent objects are no error. */
   remove(at: ObjectAt, options?: Partial<DeleteRequestOptions>): Promise<void>;
-  /** Creates an object in its stored version; one that stands there already is no error. */
-  create(at: ObjectAt, object: ApiObject): Promise<void>;
+  /** Creates an object in its stored version; resolves to false when one stands there already. */
+  create(at: ObjectAt, object: ApiObject): Promise<boolean>;
   /** Changes an object in its stored version; absent objects are no error. */
   change(
     at: ObjectAt & { readonly subresource?: string },
@@ -60,7 +60,7 @@ export function createInside(options: {
     },
     async create(at, object) {
       const target = targetOf({ ...at, name: '' }, '');
-      await ignoring('AlreadyExists', () => createObject(registry, { target, object, context }));
+      return ignoring('AlreadyExists', () => createObject(registry, { target, object, context }));
     },
     async change(at, edit) {
       const target = targetOf(at, at.subresource ?? '');
@@ -127,10 +127,13 @@ function contextOf(controller: string, groups: readonly string[]): WriteContext 
   };
 }
 
-async function ignoring(reason: StatusReason, work: () => Promise<unknown>): Promise<void> {
+/** Resolves to false when the work fails for this reason. */
+async function ignoring(reason: StatusReason, work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
+    return true;
   } catch (error) {
     if (!(error instanceof StatusError) || error.reason !== reason) throw error;
+    return false;
   }
 }

@@ -37,6 +37,6 @@ async function settled<Result extends WriteResult>(
     if (cameFromStore(error)) outcome = { type: 'unknown' };
     throw error;
   } finally {
-    allocation.settle(outcome);
+    await allocation.settle(outcome);
   }
 }

@@ -2,7 +2,7 @@ import type { Strategy } from '../catalogue/resource-def.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Target } from './contract.ts';
-import { entryOf } from './object-codec.ts';
+import { decodeEntry, entryOf } from './object-codec.ts';
 import { type Registry, storing } from './registry.ts';
 
 /** Marked for deletion, no grace left and nothing that holds it: to be removed (DEL-1). */
@@ -25,5 +25,8 @@ export async function removeFinalized(
   const { def } = target;
   const key = def.storage.prefix + current.key;
   const result = await storing(() => registry.store.delete({ key, expect: current.revision }));
-  return result.ok ? undefined : { current: entryOf(def, result.current) };
+  if (!result.ok) return { current: entryOf(def, result.current) };
+  const { afterRemoval } = def.strategy;
+  if (afterRemoval !== undefined) await afterRemoval(decodeEntry(current));
+  return undefined;
 }

@@ -162,7 +162,8 @@ async function createDefaultRoles(options: {
   if (!config.authorizationModes.includes('RBAC')) return;
   const snapshot = catalogue.snapshot();
   const { reconcileDefaultRoles } = await import('./default-roles.ts');
-  await reconcileDefaultRoles({ ...parts, logger: config.logger, snapshot });
+  const features = config.featureGates ?? defaultGates;
+  await reconcileDefaultRoles({ ...parts, logger: config.logger, features, snapshot });
 }
 
 function createEndpoints(options: {

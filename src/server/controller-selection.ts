@@ -43,6 +43,8 @@ const selectable = [
   },
   { name: 'persistentvolume-protection-controller', alias: 'pv-protection', byDefault: 'on' },
   { name: 'resourcequota-controller', alias: 'resourcequota', byDefault: 'on' },
+  // It has work only where MultiCIDRServiceAllocator is on.
+  { name: 'service-cidr-controller', alias: 'service-cidr', byDefault: 'on' },
   { name: 'bootstrap-signer-controller', alias: 'bootstrapsigner', byDefault: 'off' },
   { name: 'token-cleaner-controller', alias: 'tokencleaner', byDefault: 'off' },
 ] as const satisfies readonly SelectableController[];

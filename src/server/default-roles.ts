@@ -5,6 +5,7 @@ import type { Logger } from '../base/log.ts';
 import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
 import { storedVersion } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
+import type { Features } from '../kinds/features.ts';
 import { StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target, WriteContext } from '../registry/contract.ts';
@@ -24,6 +25,7 @@ interface Reconciling {
   readonly registry: Registry;
   readonly snapshot: CatalogueSnapshot;
   readonly dialect: Dialect;
+  readonly features: Features;
 }
 
 /**
@@ -34,7 +36,7 @@ interface Reconciling {
 export async function reconcileDefaultRoles(
   options: Reconciling & { readonly namespaces: Promise<unknown> },
 ): Promise<void> {
-  const defaults = defaultRbac(options.dialect);
+  const defaults = defaultRbac(options.dialect, options.features);
   const each = async (resource: string, objects: readonly ApiObject[]) => {
     await Promise.all(objects.map((desired) => ensure(options, { resource, desired })));
   };

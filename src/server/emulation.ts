@@ -1,6 +1,7 @@
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import type { AdmissionKindOptions } from '../kinds/admissionregistration/expressions.ts';
+import type { Features, GateName } from '../kinds/features.ts';
 import { currentMinor, releaseName } from '../kinds/life.ts';
 import { FlagError } from './flags.ts';
 import type { RuntimeConfig } from './runtime-config.ts';
@@ -13,6 +14,9 @@ const oldestMinor = 15;
 
 const oldest = releaseName(oldestMinor);
 const newest = releaseName(currentMinor);
+
+/** Features that work with kinds which are not served by default. */
+const previewFeatures: readonly GateName[] = ['MultiCIDRServiceAllocator'];
 
 /** For `--help`, in upstream's form. */
 export const emulationChoices: readonly string[] = [
@@ -68,10 +72,13 @@ export async function emulatedKinds(
     readonly dialect: Dialect;
     readonly config: RuntimeConfig;
     readonly admission?: AdmissionKindOptions;
+    readonly features: Features;
   },
 ): Promise<readonly ResourceDef[]> {
-  const { minor = currentMinor, dialect, config, admission = {} } = options;
-  const isAsked = [...config.values()].includes(true);
+  const { minor = currentMinor, dialect, config, admission = {}, features } = options;
+  // What a feature works with is there, served or not.
+  const isAsked =
+    [...config.values()].includes(true) || previewFeatures.some((name) => features.enabled(name));
   if (minor === currentMinor && !isAsked) return defs;
   const { kindsOfRelease } = await import('../kinds/older/release.ts');
   return kindsOfRelease(defs, { dialect, minor, admission });

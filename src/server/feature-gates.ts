@@ -1,8 +1,7 @@
+import { type GateEntry, type GateStage, gateTable } from '../kinds/feature-gate-table.ts';
+import type { Features, GateName } from '../kinds/features.ts';
 import { currentMinor, releaseName } from '../kinds/life.ts';
-import { type GateEntry, type GateStage, gateTable } from './feature-gate-table.ts';
 import { FlagError, parseBoolean } from './flags.ts';
-
-export type GateName = keyof typeof gateTable;
 
 /** Those by which this server behaves differently; of the others the help says so. */
 const actingGates: ReadonlySet<string> = new Set<GateName>([
@@ -15,6 +14,8 @@ const actingGates: ReadonlySet<string> = new Set<GateName>([
   'AuthorizeWithSelectors',
   'CBORServingAndStorage',
   'ClusterTrustBundle',
+  'DisableAllocatorDualWrite',
+  'MultiCIDRServiceAllocator',
   'MutatingAdmissionPolicy',
   'RemoteRequestHeaderUID',
   'StorageVersionMigrator',
@@ -23,8 +24,7 @@ const actingGates: ReadonlySet<string> = new Set<GateName>([
 ]);
 
 /** Which features are on. */
-export interface FeatureGates {
-  enabled(name: GateName): boolean;
+export interface FeatureGates extends Features {
   /** Every gate, in order of names, for metrics. */
   all(): readonly { readonly name: string; readonly stage: GateStage; readonly on: boolean }[];
 }

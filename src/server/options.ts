@@ -134,7 +134,7 @@ function configOf(
   const authorization = authorizationOptions(values, { given, gates });
   const identity = identityOptions(values);
   const { collectionWorkersMax, storageWaitMs } = inheritedOptions(values, given);
-  const serviceRanges = serviceRangesOf(values);
+  const serviceRanges = serviceRangesOf(values, gates);
   return {
     ...identity,
     dialect: oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames }),
@@ -226,8 +226,11 @@ function limitsOf(values: Values): ServerConfig['limits'] {
   };
 }
 
-function serviceRangesOf(values: Values): ServiceRangeTexts {
-  const texts = {
+function serviceRangesOf(values: Values, gates: FeatureGates): ServiceRangeTexts {
+  const isUnlimited =
+    gates.enabled('MultiCIDRServiceAllocator') && gates.enabled('DisableAllocatorDualWrite');
+  const texts: ServiceRangeTexts = {
+    ...(isUnlimited ? { sizes: 'any' } : {}),
     clusterIps: values['service-cluster-ip-range'],
     nodePorts: values['service-node-port-range'],
   };

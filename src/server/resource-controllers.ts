@@ -1,17 +1,20 @@
 import { createInside } from '../controllers/inside.ts';
 import { startResourceQuotas } from '../controllers/resource-quota.ts';
+import { startServiceCidrs } from '../controllers/service-cidrs.ts';
 import { startClaimProtection, startVolumeProtection } from '../controllers/volume-protection.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
 import { controllerSelection } from './controller-selection.ts';
+import { defaultGates } from './feature-gates.ts';
+import { addressKinds } from './service-numbers.ts';
 
 /** How often quotas are counted anew whatever happened, ms; upstream's default. */
 const quotaResyncMs = 300_000;
 
 /**
  * Starts those of `--controllers` that finish what admission begins: they let volumes and claims go
- * when nothing uses them, and count what namespaces take up.
+ * when nothing uses them, count what namespaces take up, and protect ranges of addresses.
  */
 export function startResourceControllers(options: {
   readonly config: ServerConfig;
@@ -57,6 +60,12 @@ export function startResourceControllers(options: {
         resyncMs: quotaResyncMs,
       }),
     );
+  }
+  const gates = config.featureGates ?? defaultGates;
+  if (gates.enabled('MultiCIDRServiceAllocator') && runs('service-cidr-controller')) {
+    const shared = tools('service-cidrs-controller');
+    const kinds = addressKinds(catalogue, dialect);
+    started.push(startServiceCidrs({ ...shared, kinds, dialect }));
   }
   return started;
 }

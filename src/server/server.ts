@@ -23,6 +23,7 @@ import { closedConnectionCounter, handshakeCounter } from './connection-metrics.
 import { openConsole } from './console.ts';
 import { emulatedKinds } from './emulation.ts';
 import { recordFaults } from './faults.ts';
+import { type FeatureControllers, startFeatures } from './feature-controllers.ts';
 import { defaultGates } from './feature-gates.ts';
 import { connectionsWithin } from './file-limit.ts';
 import { followFlowObjects } from './flow-control.ts';
@@ -119,9 +120,11 @@ async function start(
   const { occupancy, watchdog } = watchLoop(health, { registry, logger: config.logger });
   const stopRecording = recordFaults({ registry, logger: config.logger, clock: config.clock });
   let audit: AuditGate | undefined;
+  let features: FeatureControllers | undefined;
   const close = async () => {
     memory.close();
     watchdog.stop();
+    await features?.close();
     await audit?.close();
     await api.close();
     await storage.close();
@@ -138,7 +141,8 @@ async function start(
   metrics.countInFlight(gates.flowControl);
   const { shared, space } = storage;
   const store = { checks: shared?.checks, space, storageWaitMs };
-  const hooks = runStartHooks({ api, dialect, clock, health, ...store });
+  features = await startFeatures({ config, dialect, api }).catch(giveUp);
+  const hooks = runStartHooks({ api, dialect, clock, health, ...store, more: features.hooks });
   await hooks.headStart;
   const answer = (exchange: Exchange) => void serve(exchange, gates, api.endpoints);
   const on = { answer, registry, memory: memory.budget, occupancy };
@@ -238,12 +242,13 @@ async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
     services,
   });
   const served = { config: config.runtimeConfig ?? new Map(), dialect };
+  const gates = config.featureGates ?? defaultGates;
   const ofRelease = await emulatedKinds(known, {
     minor: config.emulatedMinor,
     admission: { checkExpression },
+    features: gates,
     ...served,
   });
-  const gates = config.featureGates ?? defaultGates;
   const kinds = configuredKinds(ofRelease, { ...served, gates });
   if (config.privilegedContainers !== 'refused') return kinds;
   const { withoutPrivileged } = await import('../kinds/pod/privileged.ts');

@@ -1,12 +1,19 @@
+import { type AddressKinds, createAddressRecords } from '../controllers/address-records.ts';
+import { createInside } from '../controllers/inside.ts';
+import { type Dialect, dialectOf } from '../dialect.ts';
+import type { AddressRecords } from '../kinds/core/service/address-records.ts';
 import { allocateService } from '../kinds/core/service/allocator.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { ServiceLedger } from '../kinds/core/service/ledger.ts';
 import type { Pool } from '../kinds/core/service/pools.ts';
 import { defaultServiceRanges, readServiceRanges } from '../kinds/core/service/ranges.ts';
+import { recordingAddresses, releasingAddresses } from '../kinds/core/service/recorded.ts';
 import type { ServiceOptions } from '../kinds/core/service.ts';
+import { serverContext } from '../registry/server-context.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
+import { defaultGates } from './feature-gates.ts';
 import { FlagError } from './flags.ts';
 
 /** Gives Services their addresses and ports, once it has been told where they are kept. */
@@ -38,24 +45,78 @@ export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
   };
   let claims: NumberClaims | undefined;
   const ledger = new ServiceLedger({ cache: () => services(), clock: config.clock });
+  const slot = recordsSlot(config);
+  const { records } = slot;
+  const allocate = allocateService({ ranges, ledger, claims: () => claims, records });
   return {
-    allocate: allocateService({ ranges, ledger, claims: () => claims }),
+    allocate: records === undefined ? allocate : recordingAddresses(allocate, records),
+    ...(records === undefined ? {} : { afterRemoval: releasingAddresses(records) }),
     async usage() {
       await ledger.caughtUp();
+      await records?.caughtUp();
       const keys = new Set(ledger.held());
-      const { addresses, nodePorts } = ranges;
+      const { nodePorts } = ranges;
+      const families = ranges.addresses.map(({ family }) => family);
+      const addresses = records === undefined ? ranges.addresses : families.flatMap(records.pools);
       return {
         addresses: addresses.map((pool) => ({ text: pool.text, ...usageOf(pool, keys) })),
         nodePorts: usageOf(nodePorts, keys),
       };
     },
-    readFrom: ({ catalogue, registry }, shared) => {
+    readFrom: (api, shared) => {
+      const { catalogue, registry } = api;
       claims = shared;
+      slot.fill(api);
       const def = catalogue.snapshot().builtin('', 'services');
       if (def === undefined) throw new Error('the catalogue has no services');
       services = () => registry.caches.of(def);
     },
   };
+}
+
+/** Where addresses are recorded as objects: a slot for what exists only with the API. */
+function recordsSlot(config: ServerConfig): {
+  readonly records: AddressRecords | undefined;
+  readonly fill: (api: Pick<Api, 'catalogue' | 'registry'>) => void;
+} {
+  const gates = config.featureGates ?? defaultGates;
+  if (!gates.enabled('MultiCIDRServiceAllocator')) return { records: undefined, fill: () => {} };
+  let made: AddressRecords | undefined;
+  const records = (): AddressRecords => {
+    if (made === undefined) throw new Error('nobody said where IPAddresses are kept');
+    return made;
+  };
+  return {
+    records: {
+      caughtUp: () => records().caughtUp(),
+      pools: (family) => records().pools(family),
+      isRecorded: (key) => records().isRecorded(key),
+      record: (ip, owner) => records().record(ip, owner),
+      erase: (ip, owner) => records().erase(ip, owner),
+    },
+    fill: ({ catalogue, registry }) => {
+      const dialect = dialectOf(config.dialect);
+      made = createAddressRecords({
+        kinds: addressKinds(catalogue, dialect),
+        caches: registry.caches,
+        inside: createInside({ registry, controller: 'ipallocator', user: serverContext.user }),
+        dialect,
+        logger: config.logger,
+      });
+    },
+  };
+}
+
+/** The kinds of the ranges and addresses of Services; throws where they are not loaded. */
+export function addressKinds(catalogue: Api['catalogue'], dialect: Dialect): AddressKinds {
+  const group = dialect.group('networking');
+  const snapshot = catalogue.snapshot();
+  const ranges = snapshot.builtin(group, 'servicecidrs');
+  const addresses = snapshot.builtin(group, 'ipaddresses');
+  if (ranges === undefined || addresses === undefined) {
+    throw new Error('the catalogue has no ServiceCIDRs');
+  }
+  return { ranges, addresses };
 }
 
 function usageOf(pool: Pool, keys: ReadonlySet<string>): PoolUsage {

@@ -22,6 +22,9 @@ export interface StartHooks {
   beginShutdown(): void;
 }
 
+/** A check's name without its prefix, and the work it stands for. */
+export type Hook = readonly [name: string, run: () => Promise<unknown>];
+
 export function runStartHooks(options: {
   readonly api: Api;
   readonly dialect: Dialect;
@@ -33,6 +36,8 @@ export function runStartHooks(options: {
   readonly space: StoreSpace | undefined;
   /** How long the caches that every request needs are waited for; for ever when absent. */
   readonly storageWaitMs?: number | undefined;
+  /** Hooks of features that are off by default. */
+  readonly more?: readonly Hook[];
 }): StartHooks {
   const { api, dialect, clock, health, checks, space } = options;
   const { registry } = api;
@@ -49,12 +54,12 @@ export function runStartHooks(options: {
   const namespaces = once(() =>
     createSystemNamespaces({ registry, snapshot: snapshot(), dialect }),
   );
-  const { storageWaitMs } = options;
+  const { storageWaitMs, more = [] } = options;
   const informersReady = () =>
     storageWaitMs === undefined
       ? api.informersReady()
       : waitAtMost({ task: api.informersReady(), clock, timeMs: storageWaitMs });
-  const hooks: readonly [string, () => Promise<unknown>][] = [
+  const hooks: readonly Hook[] = [
     ['generic-apiserver-start-informers', informersReady],
     ['start-apiextensions-informers', () => api.customKindsReady()],
     ['start-apiextensions-controllers', () => api.customKindsReady()],
@@ -72,7 +77,7 @@ export function runStartHooks(options: {
     ],
     ['rbac/bootstrap-roles', () => api.createDefaultRoles(namespaces())],
   ];
-  const pending = hooks.map(([name, run]) => hook(health, name, run));
+  const pending = [...hooks, ...more].map(([name, run]) => hook(health, name, run));
   let shuttingDown = false;
   health.add({ name: 'autoregister-completion', run: () => {} });
   health.addReadyz({

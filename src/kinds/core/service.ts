@@ -94,11 +94,13 @@ const columns: readonly ColumnDef[] = [
 export interface ServiceOptions {
   /** Absent: none are given, as for a tool that only reads objects. */
   readonly allocate?: Strategy['allocate'];
+  /** Frees what the Service had. */
+  readonly afterRemoval?: Strategy['afterRemoval'];
 }
 
 /** Service: a name and address for a changing set of pods. */
 export function service(dialect: Dialect, options: ServiceOptions = {}): ResourceDef {
-  const { allocate } = options;
+  const { allocate, afterRemoval } = options;
   return defineKind({
     dialect,
     facts: 'core',
@@ -120,6 +122,7 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
       validateName: dns1035Label,
       hasStatus: true,
       ...(allocate === undefined ? {} : { allocate }),
+      ...(afterRemoval === undefined ? {} : { afterRemoval }),
       validateCreate: (_, object) => validateService(asService(object), dialect),
       prepareForCreate: (_, object) => dropInsidePolicy(object),
       prepareForUpdate: (context, object, old) => {

@@ -5,10 +5,12 @@ import { dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind, type VersionOptions } from '../define.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import { ipAddress } from '../networking/ip-address.ts';
+import { serviceCidr } from '../networking/service-cidr.ts';
 
 /**
  * Kinds without a stable version: served when `--runtime-config` switches them on (and their gate,
- * where they have one), and judged by their schemas alone.
+ * where they have one). Those of the table are judged by their schemas alone.
  */
 
 interface Preview {
@@ -60,15 +62,6 @@ const firstSlices: VersionOptions = {
 /** A column of the text at a path. */
 const text = (name: string, path: readonly string[], description: string) =>
   column(name, (object) => textAt(object, ...path), { description });
-
-/** Who holds an address: `services/default/example`. */
-function parentOf(object: JsonObject): string {
-  const parent = at(object, 'spec', 'parentRef');
-  if (parent === undefined) return '<none>';
-  const [group, namespace] = [textAt(parent, 'group'), textAt(parent, 'namespace')];
-  const resource = `${textAt(parent, 'resource')}${group === '' ? '' : `.${group}`}`.toLowerCase();
-  return [resource, ...(namespace === '' ? [] : [namespace]), textAt(parent, 'name')].join('/');
-}
 
 /** How far a claim has come: `allocated,reserved`. */
 function claimState(object: JsonObject): string {
@@ -143,32 +136,6 @@ const previews: readonly Preview[] = [
     spec: {},
   },
   {
-    facts: 'networking',
-    kind: 'IPAddress',
-    resource: 'ipaddresses',
-    scope: 'Cluster',
-    versions: ['v1beta1', 'v1alpha1'],
-    columns: [column('ParentRef', parentOf, { description: 'Who holds it.' })],
-    shortNames: ['ip'],
-    name: '10.0.0.7',
-    spec: { parentRef: { resource: 'services', namespace: 'default', name: 'example' } },
-  },
-  {
-    facts: 'networking',
-    kind: 'ServiceCIDR',
-    resource: 'servicecidrs',
-    scope: 'Cluster',
-    versions: ['v1beta1', 'v1alpha1'],
-    columns: [
-      column('CIDRs', (object) => listAt(object, 'spec', 'cidrs').join(','), {
-        description: 'The ranges.',
-      }),
-      ageColumn,
-    ],
-    hasStatus: true,
-    spec: { cidrs: ['10.9.0.0/24'] },
-  },
-  {
     facts: 'resource',
     kind: 'DeviceClass',
     resource: 'deviceclasses',
@@ -241,9 +208,13 @@ const previews: readonly Preview[] = [
   },
 ];
 
-/** The kinds of that table. */
+/** The kinds of that table, and those with rules of their own. */
 export function previewKinds(dialect: Dialect): readonly ResourceDef[] {
-  return previews.map((preview) => kindOf(dialect, preview));
+  return [
+    ...previews.map((preview) => kindOf(dialect, preview)),
+    ipAddress(dialect),
+    serviceCidr(dialect),
+  ];
 }
 
 function kindOf(dialect: Dialect, preview: Preview): ResourceDef {
@@ -261,8 +232,8 @@ function kindOf(dialect: Dialect, preview: Preview): ResourceDef {
     ...(preview.shortNames === undefined ? {} : { shortNames: preview.shortNames }),
     versions,
     strategy: {
-      // Addresses, and bundles with their signer before a colon, are no subdomains.
-      validateName: ['networking', 'certificates'].includes(facts) ? pathSegment : dnsSubdomain,
+      // Bundles with their signer before a colon are no subdomains.
+      validateName: facts === 'certificates' ? pathSegment : dnsSubdomain,
       hasStatus,
       ...(deleteAnswers === undefined ? {} : { deleteAnswers }),
     },

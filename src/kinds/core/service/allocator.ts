@@ -2,8 +2,9 @@ import type { Strategy } from '../../../catalogue/resource-def.ts';
 import { type FieldError, invalid } from '../../../meta/field-error.ts';
 import { internalError, invalidObject, type StatusError } from '../../../meta/status.ts';
 import { invalidGo } from '../../checks.ts';
+import type { AddressRecords } from './address-records.ts';
 import { allocateClaimed, type NumberClaims } from './claimed.ts';
-import { shownIps } from './cluster-ips.ts';
+import { type Family, shownIps } from './cluster-ips.ts';
 import { keepsDualStack, type ServedFamilies, settleFamilies } from './families.ts';
 import type { ServiceLedger } from './ledger.ts';
 import { type AddressPool, type PortPool, pickFree, portKey } from './pools.ts';
@@ -31,6 +32,8 @@ const taken = {
   ip: 'provided IP is already allocated',
   port: 'provided port is already allocated',
   full: 'range is full',
+  elsewhere: 'the provided network does not match the current range',
+  unready: 'allocator not ready',
 } as const;
 
 /** What a dry run is shown in place of node ports of its own. */
@@ -46,15 +49,19 @@ export function allocateService(options: {
   readonly ledger: ServiceLedger;
   /** Where several servers give numbers of the same ranges. */
   readonly claims?: () => NumberClaims | undefined;
+  /** Where addresses come from other ranges than those of the command line. */
+  readonly records?: AddressRecords | undefined;
 }): NonNullable<Strategy['allocate']> {
-  const { ranges, ledger } = options;
+  const { ranges, ledger, records } = options;
   return async (context, object, old) => {
     if (context.subresource !== '') return { settle: () => {} };
     const name = object.metadata.name ?? '';
     const before = old === undefined ? undefined : asService(old).spec;
     const choose = async (): Promise<readonly string[]> => {
       await ledger.caughtUp();
-      const attempt = new AllocationAttempt({ ranges, ledger, name, isDry: context.dryRun });
+      await records?.caughtUp();
+      const { dryRun: isDry } = context;
+      const attempt = new AllocationAttempt({ ranges, ledger, records, name, isDry });
       const { spec } = asService(object);
       try {
         if (before !== undefined) keepAllocated(spec, before);
@@ -79,6 +86,7 @@ class AllocationAttempt {
   readonly keys: string[] = [];
   readonly #ranges: ServiceRanges;
   readonly #ledger: ServiceLedger;
+  readonly #records: AddressRecords | undefined;
   readonly #name: string;
   readonly #isDry: boolean;
   readonly #dryPorts: number[] = [];
@@ -86,11 +94,13 @@ class AllocationAttempt {
   constructor(options: {
     ranges: ServiceRanges;
     ledger: ServiceLedger;
+    records: AddressRecords | undefined;
     name: string;
     isDry: boolean;
   }) {
     this.#ranges = options.ranges;
     this.#ledger = options.ledger;
+    this.#records = options.records;
     this.#name = options.name;
     this.#isDry = options.isDry;
   }
@@ -127,40 +137,56 @@ class AllocationAttempt {
     const given = [...ips];
     for (const [index, family] of ipFamilies.entries()) {
       if (index < from) continue;
-      const pool = this.#ranges.addresses.find((one) => one.family === family);
-      if (pool === undefined) continue;
+      const pools = this.#pools(family as Family);
+      if (pools === undefined) continue;
       const asked = ips[index] ?? '';
-      given[index] = asked === '' ? this.#anyAddress(pool) : this.#namedAddress(pool, asked, spec);
+      given[index] =
+        asked === '' ? this.#anyAddress(pools) : this.#namedAddress(pools, asked, spec);
     }
     spec.clusterIPs = given;
     const [first] = given;
     if (first !== undefined) spec.clusterIP = first;
   }
 
-  #anyAddress(pool: AddressPool): string {
-    if (this.#isDry) return pool.dryAddress;
-    const index = pickFree(pool, (key) => this.#ledger.isHeld(key));
-    if (index === undefined) {
-      throw internalError(
-        `failed to allocate a serviceIP for Service ${JSON.stringify(this.#name)}: ${taken.full}`,
-      );
-    }
-    this.#take(pool.keyOf(index));
-    return pool.addressOf(index);
+  /** Where addresses of a family come from; undefined for one that this server does not serve. */
+  #pools(family: Family): readonly AddressPool[] | undefined {
+    const own = this.#ranges.addresses.filter((one) => one.family === family);
+    if (own.length === 0) return undefined;
+    return this.#records?.pools(family) ?? own;
   }
 
-  #namedAddress(pool: AddressPool, ip: string, spec: ServiceSpec): string {
-    const key = pool.keyOfAddress(ip);
+  #isHeld(key: string): boolean {
+    return this.#ledger.isHeld(key) || this.#records?.isRecorded(key) === true;
+  }
+
+  #anyAddress(pools: readonly AddressPool[]): string {
+    const [first] = pools;
+    if (this.#isDry && first !== undefined) return first.dryAddress;
+    for (const pool of pools) {
+      const index = pickFree(pool, (key) => this.#isHeld(key));
+      if (index === undefined) continue;
+      this.#take(pool.keyOf(index));
+      return pool.addressOf(index);
+    }
+    const why = this.#isDry ? taken.unready : taken.full;
+    throw internalError(
+      `failed to allocate a serviceIP for Service ${JSON.stringify(this.#name)}: ${why}`,
+    );
+  }
+
+  #namedAddress(pools: readonly AddressPool[], ip: string, spec: ServiceSpec): string {
+    const key = pools.map((pool) => pool.keyOfAddress(ip)).find((one) => one !== undefined);
     const refuse = (why: string) => {
       const detail = `failed to allocate IP ${ip}: ${why}`;
       return this.#invalid([invalidGo('spec.clusterIPs', shownIps(spec), detail)]);
     };
     if (key === undefined) {
-      const where = `The range of valid IPs is ${pool.text}`;
+      if (this.#records !== undefined) throw refuse(taken.elsewhere);
+      const where = `The range of valid IPs is ${pools.map(({ text }) => text).join()}`;
       throw refuse(`the provided IP (${ip}) is not in the valid range. ${where}`);
     }
     if (this.#isDry) return ip;
-    if (this.#ledger.isHeld(key)) throw refuse(taken.ip);
+    if (this.#isHeld(key)) throw refuse(taken.ip);
     this.#take(key);
     return ip;
   }

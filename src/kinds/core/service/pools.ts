@@ -45,8 +45,11 @@ export interface PortPool extends Pool {
   keyOfPort(port: number): string | undefined;
 }
 
-/** IPv6 blocks are vast: only their first addresses are given. */
+/** IPv6 blocks of the command line are vast: only their first addresses are given. */
 const v6AddressesMax = 65_536n;
+
+/** How many addresses of one block are given without being asked for; a random index has 48 bits. */
+const givenMax = 2n ** 47n;
 
 /** The ledger's name of an address, however it is spelt. */
 export function addressKey(ip: string): string {
@@ -56,26 +59,34 @@ export function addressKey(ip: string): string {
 
 export const portKey = (port: number): string => `port:${port}`;
 
-/**
- * The addresses of a block but for the network's own and IPv4's broadcast. Sizes must fit what
- * `readServiceRanges` lets through.
- */
+/** The addresses of a block of the command line. */
 export function createAddressPool(block: IpBlock): AddressPool {
-  const { family, bits } = block.base;
   const whole = blockSize(block);
-  const usable = family === 4 ? whole - 2n : (whole > v6AddressesMax ? v6AddressesMax : whole) - 1n;
-  const size = Math.max(0, Number(usable));
+  const isLimited = block.base.family === 6 && whole > v6AddressesMax;
+  return poolOf(block, isLimited ? v6AddressesMax : whole);
+}
+
+/** All addresses of a ServiceCIDR's block. */
+export function createWholePool(block: IpBlock): AddressPool {
+  return poolOf(block, blockSize(block));
+}
+
+/** The first `whole` addresses of a block but for the network's own and IPv4's broadcast. */
+function poolOf(block: IpBlock, whole: bigint): AddressPool {
+  const { family, bits } = block.base;
+  const usable = family === 4 ? whole - 2n : whole - 1n;
+  const size = Number(usable < 0n ? 0n : usable > givenMax ? givenMax : usable);
   const addressOf = (index: number) => formatIpAddress({ family, bits: bits + 1n + BigInt(index) });
   const keyOfAddress = (ip: string) => {
     const address = parseIpAddress(ip);
     if (address === undefined || address.family !== family) return undefined;
     const index = address.bits - bits - 1n;
-    return index >= 0n && index < BigInt(size) ? addressKey(ip) : undefined;
+    return index >= 0n && index < usable ? addressKey(ip) : undefined;
   };
   return {
     family: family === 4 ? 'IPv4' : 'IPv6',
     size,
-    reservedBelow: reserved(whole, { step: 16n, max: 256n }),
+    reservedBelow: reserved(blockSize(block), { step: 16n, max: 256n }),
     text: formatIpBlock(block),
     dryAddress: formatIpAddress(block.base),
     addressOf,

@@ -8,6 +8,8 @@ export interface ServiceRangeTexts {
   readonly clusterIps: readonly string[];
   /** `30000-32767`, or `30000+2767`. */
   readonly nodePorts: string;
+  /** `any`: blocks may be of any size, as nothing holds one bit for each address. */
+  readonly sizes?: 'any';
 }
 
 export const defaultServiceRanges: ServiceRangeTexts = {
@@ -28,9 +30,9 @@ export function readServiceRanges(texts: ServiceRangeTexts): ServiceRanges | { e
   if (more.length > 0) {
     return { error: '--service-cluster-ip-range must not contain more than two entries' };
   }
-  const primary = readBlock(first, 0);
+  const primary = readBlock(first, 0, texts.sizes);
   if (typeof primary === 'string') return { error: primary };
-  const secondary = second === undefined ? undefined : readBlock(second, 1);
+  const secondary = second === undefined ? undefined : readBlock(second, 1, texts.sizes);
   if (typeof secondary === 'string') return { error: secondary };
   if (primary.family === secondary?.family) {
     const both = '--service-cluster-ip-range[0] and --service-cluster-ip-range[1]';
@@ -41,11 +43,15 @@ export function readServiceRanges(texts: ServiceRangeTexts): ServiceRanges | { e
   return { addresses: secondary === undefined ? [primary] : [primary, secondary], nodePorts };
 }
 
-function readBlock(text: string, index: number): AddressPool | string {
+function readBlock(
+  text: string,
+  index: number,
+  sizes: ServiceRangeTexts['sizes'],
+): AddressPool | string {
   const block = parseIpBlock(text);
   if (block === undefined) return `--service-cluster-ip-range[${index}] is not a valid cidr`;
   const width = block.base.family === 4 ? 32 : 128;
-  if (width - block.prefixBits > hostBitsMax) {
+  if (sizes !== 'any' && width - block.prefixBits > hostBitsMax) {
     return (
       `specified --service-cluster-ip-range[${index}] is too large; for ${width}-bit addresses, ` +
       `the mask must be >= ${width - hostBitsMax}`
