@@ -149,7 +149,7 @@ async function tryInsert(
   }
   requireTime(context);
   const storeKey = def.storage.prefix + key;
-  const hint = new EntryHint(index, shown === value ? def.storage : undefined);
+  const hint = shown === value ? new EntryHint(index, def.storage, object) : new EntryHint(index);
   const result = await storing(() => registry.store.put({ key: storeKey, value, expect: 0, hint }));
   if (!result.ok) return { existing: readable(def, result.current) };
   const { revision } = result;

@@ -235,7 +235,7 @@ async function putMarked(
       key: storeKey,
       value,
       expect: current.revision,
-      hint: new EntryHint(index, def.storage),
+      hint: new EntryHint(index, def.storage, object),
       purpose: 'removal',
     }),
   );

@@ -5,6 +5,7 @@ import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { StoredRecord } from '../storage/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
+import { problemOf } from '../watchcache/loader.ts';
 import { corruptObject } from '../watchcache/store-errors.ts';
 
 /**
@@ -19,17 +20,24 @@ export function decodeEntry(entry: Entry): ApiObject {
 
 /** Canonical bytes of an object in its storage version. */
 export function encodeStored(object: ApiObject): Buffer {
-  const { apiVersion, kind } = object;
+  return withoutVersion(object, () => {
+    if (beginsAsStored(object)) return encodeJsonBriefly(object);
+    const { apiVersion, kind, metadata, ...rest } = object;
+    return encodeJsonBriefly({ apiVersion, kind, metadata, ...rest });
+  });
+}
+
+/** Encodes an object without its resourceVersion, which the store gives. */
+export function withoutVersion(object: ApiObject, encode: () => Buffer): Buffer {
   const metadata: JsonObject = object.metadata;
   const { resourceVersion } = metadata;
+  if (resourceVersion === undefined) return encode();
   // What is undefined is not written. Hidden for the moment only, which is quicker than a copy.
-  if (resourceVersion !== undefined) metadata.resourceVersion = undefined;
+  metadata.resourceVersion = undefined;
   try {
-    if (beginsAsStored(object)) return encodeJsonBriefly(object);
-    const { apiVersion: _, kind: __, metadata: ___, ...rest } = object;
-    return encodeJsonBriefly({ apiVersion, kind, metadata, ...rest });
+    return encode();
   } finally {
-    if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion;
+    metadata.resourceVersion = resourceVersion;
   }
 }
 
@@ -165,11 +173,9 @@ export function asApiObject(value: JsonObject): ApiObject {
 /** The entry of a record as the store gave it; undefined for an absent one. */
 export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Entry | undefined {
   if (record === undefined) return undefined;
-  const { modRevision, createRevision, unreadable } = record;
-  if (unreadable !== undefined) {
-    const problem = `data from the storage is not transformable revision=0: ${unreadable}`;
-    throw corruptObject({ storeKey: record.key, problem });
-  }
+  const { modRevision, createRevision } = record;
+  const problem = problemOf({ ...record, revision: modRevision });
+  if (problem !== undefined) throw corruptObject({ storeKey: record.key, problem });
   const value = def.custom === undefined ? record.value : reshapeStored(def, record.value);
   const object = parseWrittenJson(value) as ApiObject;
   return makeEntry({

@@ -408,7 +408,7 @@ async function putChanged(
     return lost ?? unwritten();
   }
   const storeKey = def.storage.prefix + key;
-  const hint = new EntryHint(index, def.storage);
+  const hint = new EntryHint(index, def.storage, stored);
   const expect = current.revision;
   const purpose = purposeOf(stored, { before: current.json, after: value });
   const put = { key: storeKey, value, expect, hint, purpose };

@@ -90,6 +90,11 @@ export interface ServerConfig {
         readonly quotaBytes?: number;
       }
     | ({ readonly type: 'etcd' } & EtcdSettings);
+  /**
+   * How objects of built-in kinds are stored from now on; absent: protobuf in etcd, else JSON.
+   * What is stored otherwise is read all the same.
+   */
+  readonly storedBuiltins?: 'json' | 'protobuf';
   /** `frozen`: who changes an object that others share fails at once. For tests; it costs time. */
   readonly sharedObjects?: 'plain' | 'frozen';
   readonly compactionIntervalMs: number;

@@ -46,7 +46,8 @@ describe('STORE-2: the flags of etcd', () => {
       '--lease-reuse-duration-seconds=5',
       '--leader-elect=false',
     ];
-    const { store, leaderElection } = configOf(...flags);
+    const { store, storedBuiltins, leaderElection } = configOf(...flags);
+    expect(storedBuiltins).toBe('json');
     expect(store).toMatchObject({
       servers: ['https://a:2379', 'https://b:2379'],
       prefix: '/other/place',
@@ -60,6 +61,15 @@ describe('STORE-2: the flags of etcd', () => {
       ],
     });
     expect(leaderElection).toBeUndefined();
+  });
+
+  test('STORE-2: --storage-media-type takes the protobuf of the dialect', () => {
+    const type = '--storage-media-type=application/vnd.kubernetes.protobuf';
+    const ofDialect = configOf('--etcd-servers=http://a:1', type, '--dialect=kubernetes');
+    expect(ofDialect.storedBuiltins).toBe('protobuf');
+    expect(() => configOf('--etcd-servers=http://a:1', type, '--dialect=svc')).toThrow(
+      'allowed values: application/json, application/vnd.svc.protobuf',
+    );
   });
 
   const servers = '--etcd-servers=http://a:1';

@@ -1,5 +1,6 @@
+import type { Dialect } from '../dialect.ts';
 import { addressOf } from '../storage/etcd/address.ts';
-import type { EtcdSettings } from './config.ts';
+import type { EtcdSettings, ServerConfig } from './config.ts';
 import { FlagError, type FlagTable, type FlagValues } from './flags.ts';
 
 /** Flags about etcd as the store, part of `serverFlags`. */
@@ -76,8 +77,8 @@ export const etcdFlags = {
   'storage-media-type': {
     group: 'Storage',
     type: 'string',
-    default: 'application/json',
-    help: 'How objects are stored. application/json is all there is.',
+    default: '',
+    help: "The media type in which objects of built-in kinds are stored: application/json or the dialect's protobuf. Protobuf in etcd and JSON elsewhere when empty. Objects stored in another one are read, and rewritten when they are next updated.",
   },
 } as const satisfies FlagTable;
 
@@ -97,6 +98,23 @@ const needServers = [
 ] as const;
 
 /**
+ * The encoding that `--storage-media-type` names; nothing where it is not given. Throws FlagError for
+ * another media type.
+ */
+export function storedBuiltinsOf(
+  { 'storage-media-type': mediaType }: Values,
+  { protobufMediaType }: Dialect,
+): Pick<ServerConfig, 'storedBuiltins'> {
+  if (mediaType === '') return {};
+  if (mediaType === 'application/json') return { storedBuiltins: 'json' };
+  if (mediaType === protobufMediaType) return { storedBuiltins: 'protobuf' };
+  throw new FlagError(
+    `--storage-media-type ${JSON.stringify(mediaType)} invalid, allowed values: ` +
+      `application/json, ${protobufMediaType}`,
+  );
+}
+
+/**
  * The etcd that the flags ask for; undefined when they ask for none. Throws FlagError for what
  * contradicts itself.
  */
@@ -104,12 +122,6 @@ export function etcdOptions(
   values: Values & { readonly 'storage-backend': string },
   given: ReadonlySet<string>,
 ): EtcdSettings | undefined {
-  const mediaType = values['storage-media-type'];
-  if (mediaType !== 'application/json') {
-    throw new FlagError(
-      `--storage-media-type ${JSON.stringify(mediaType)} invalid, allowed values: application/json`,
-    );
-  }
   const servers = values['etcd-servers'];
   const backend = given.has('storage-backend') ? values['storage-backend'] : undefined;
   if (servers.length === 0) {

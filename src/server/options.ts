@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { dialectNames } from '../dialect.ts';
+import { dialectNames, dialectOf } from '../dialect.ts';
 import { readServiceRanges, type ServiceRangeTexts } from '../kinds/core/service/ranges.ts';
 import { admissionOptions } from './admission-flags.ts';
 import { aggregationOptions } from './aggregation-flags.ts';
@@ -12,7 +12,7 @@ import { consoleDirectory } from './console.ts';
 import { storeDirectory } from './data-directory.ts';
 import { readEmulatedVersion } from './emulation.ts';
 import { encryptionOptions } from './encryption-flags.ts';
-import { etcdOptions } from './etcd-flags.ts';
+import { etcdOptions, storedBuiltinsOf } from './etcd-flags.ts';
 import { type FeatureGates, readFeatureGates } from './feature-gates.ts';
 import type { NamedFile } from './flag-files.ts';
 import { type FlagDefinition, FlagError, type FlagValues, parseFlags } from './flags.ts';
@@ -191,22 +191,26 @@ function listenOf(values: Values, given: ReadonlySet<string>): ServerConfig['lis
 function storeOf(
   values: Values,
   given: ReadonlySet<string>,
-): Pick<ServerConfig, 'store' | 'leaderElection'> {
+): Pick<ServerConfig, 'store' | 'storedBuiltins' | 'leaderElection'> {
   const flag = 'storage-backend';
   const allowed = ['embedded', 'memory', 'etcd3'] as const;
   const type = oneOf({ flag, value: values[flag], allowed });
   const etcd = etcdOptions(values, given);
+  const dialect = oneOf({ flag: 'dialect', value: values.dialect, allowed: dialectNames });
+  const stored = storedBuiltinsOf(values, dialectOf(dialect));
   const leaderElection = leaderElectionOptions(values, { given, isShared: etcd !== undefined });
   if (etcd !== undefined) {
     return {
       store: { type: 'etcd', ...etcd },
+      ...stored,
       ...(leaderElection === undefined ? {} : { leaderElection }),
     };
   }
-  if (type === 'memory') return { store: { type } };
+  if (type === 'memory') return { store: { type }, ...stored };
   const directory = storeDirectory(values['data-dir']);
   const quotaBytes = values['quota-backend-bytes'];
-  return { store: { type: 'embedded', directory, ...(quotaBytes > 0 && { quotaBytes }) } };
+  const quota = quotaBytes > 0 && { quotaBytes };
+  return { store: { type: 'embedded', directory, ...quota }, ...stored };
 }
 
 function limitsOf(values: Values): ServerConfig['limits'] {

@@ -22,6 +22,7 @@ import type { ServerConfig } from './config.ts';
 import { closedConnectionCounter, handshakeCounter } from './connection-metrics.ts';
 import { openConsole } from './console.ts';
 import { emulatedKinds } from './emulation.ts';
+import { encodedObjects } from './encoded-objects.ts';
 import { recordFaults } from './faults.ts';
 import { type FeatureControllers, startFeatures } from './feature-controllers.ts';
 import { defaultGates } from './feature-gates.ts';
@@ -195,7 +196,8 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const metrics = createMetrics({ config, kinds, allowedLabels });
   const healthMetrics = createHealthMetrics(config.clock);
   const opened = await openStore(config, kinds);
-  const storage = await sealedStore(opened, { config, kinds, registry: metrics.registry });
+  const sealed = await sealedStore(opened, { config, kinds, registry: metrics.registry });
+  const storage = encodedObjects(sealed, { config, kinds });
   const { store, shared, isStale } = storage;
   const { livezGracePeriodMs } = config;
   const onChecked = healthMetrics.checked;

@@ -17,6 +17,8 @@ export interface StoredRecord {
   readonly modRevision: Revision;
   /** Why the value cannot be read (STORE-3); then `value` is what the store holds. */
   readonly unreadable?: string;
+  /** Set beside `unreadable` when the value was opened, but could not be decoded. */
+  readonly failure?: 'decoding';
 }
 
 /**
@@ -83,8 +85,9 @@ export type StoreEvent =
       readonly createRevision: Revision;
       readonly revision: Revision;
       readonly hint?: unknown;
-      /** As in a record. */
+      /** Both as in a record. */
       readonly unreadable?: string;
+      readonly failure?: 'decoding';
     }
   | { readonly type: 'delete'; readonly key: string; readonly revision: Revision };
 

@@ -1,5 +1,6 @@
 import type { BodyPiece } from '../base/exchange.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { ApiObject } from '../meta/types.ts';
 import type { Revision } from '../storage/contract.ts';
 
 /** What lists and watches need to know of an object without decoding it. */
@@ -43,9 +44,15 @@ export class EntryHint {
   readonly form: unknown;
   /** What this process's cache has made of the write, once it has seen it. */
   entry: Entry | undefined = undefined;
-  constructor(index: EntryIndex, form?: unknown) {
+  /**
+   * The object that the value encodes, for a store that keeps another encoding: only while the put
+   * is being started, since its writer goes on to change it.
+   */
+  object: ApiObject | undefined;
+  constructor(index: EntryIndex, form?: unknown, object?: ApiObject) {
     this.index = index;
     this.form = form;
+    this.object = object;
   }
 }
 

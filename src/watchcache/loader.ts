@@ -53,9 +53,9 @@ export async function loadSnapshot(
     });
     revision = page.revision;
     for (const record of page.records) {
-      const { key, value, createRevision, modRevision, unreadable } = record;
-      const same = known && orderedMapGet(known, key.slice(prefix.length));
-      const stored = { key, value, createRevision, revision: modRevision, unreadable };
+      const { modRevision, ...rest } = record;
+      const same = known && orderedMapGet(known, record.key.slice(prefix.length));
+      const stored = { ...rest, revision: modRevision };
       const entry = same?.revision === modRevision ? same : decodeEntry(options, stored);
       if (entry !== undefined) pairs.push([entry.key, entry]);
     }
@@ -80,15 +80,14 @@ export function decodeEntry(
     readonly createRevision: Revision;
     readonly revision: Revision;
     readonly hint?: unknown;
-    readonly unreadable?: string | undefined;
+    readonly unreadable?: string;
+    readonly failure?: 'decoding';
   },
   key = keyBelow(options, record.key),
 ): Entry | undefined {
-  const { value, createRevision, revision, hint, unreadable } = record;
-  if (unreadable !== undefined) {
-    const problem = `data from the storage is not transformable revision=0: ${unreadable}`;
-    return lose(options, { key, storeKey: record.key, problem });
-  }
+  const { value, createRevision, revision, hint } = record;
+  const problem = problemOf(record);
+  if (problem !== undefined) return lose(options, { key, storeKey: record.key, problem });
   try {
     if (hint instanceof EntryHint) {
       hint.entry = makeEntry({ key, stored: value, revision, createRevision, index: hint.index });
@@ -98,9 +97,24 @@ export function decodeEntry(
     return makeEntry({ key, stored: value, revision, createRevision, index });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    const problem = `object not decodable revision=${revision}: ${why}`;
-    return lose(options, { key, storeKey: record.key, problem });
+    return lose(options, { key, storeKey: record.key, problem: undecodable(revision, why) });
   }
+}
+
+const undecodable = (revision: Revision, why: string) =>
+  `object not decodable revision=${revision}: ${why}`;
+
+/** What is wrong with a record as the store gave it, in upstream's words; undefined: nothing. */
+export function problemOf(record: {
+  readonly revision: Revision;
+  readonly unreadable?: string;
+  readonly failure?: 'decoding';
+}): string | undefined {
+  const { revision, unreadable, failure } = record;
+  if (unreadable === undefined) return undefined;
+  return failure === 'decoding'
+    ? undecodable(revision, unreadable)
+    : `data from the storage is not transformable revision=0: ${unreadable}`;
 }
 
 /** A text of its own: a slice keeps the whole alive, and is compared slowly. */

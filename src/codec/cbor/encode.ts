@@ -3,6 +3,11 @@ import type { JsonObject, JsonValue } from '../../base/json.ts';
 /** The tag that says "this is CBOR": ahead of every body, as upstream writes it. */
 const selfDescribed = Buffer.from([0xd9, 0xd9, 0xf7]);
 
+/** Whether bytes begin as `encodeCbor` begins them. */
+export function isSelfDescribedCbor(bytes: Buffer): boolean {
+  return bytes.subarray(0, selfDescribed.length).equals(selfDescribed);
+}
+
 const firstSize = 4096;
 
 /** Encodes as upstream does: strings and map keys are byte strings (CODEC-4). */

@@ -15,9 +15,14 @@ export interface Envelope {
   readonly raw: Buffer;
 }
 
+/** Whether bytes begin as every protobuf body and stored value does. */
+export function isEnvelope(bytes: Buffer): boolean {
+  return bytes.subarray(0, magic.length).equals(magic);
+}
+
 /** Opens a body: magic, then `Unknown` (CODEC-3). Throws ProtobufError. */
 export function openEnvelope(body: Buffer): Envelope {
-  if (body.length < magic.length || !body.subarray(0, magic.length).equals(magic)) {
+  if (!isEnvelope(body)) {
     throw new ProtobufError(
       'provided data does not appear to be a protobuf message, expected prefix 6b387300',
     );
