@@ -1,0 +1,135 @@
+// Runs kube-controller-manager and kube-scheduler, with played nodes, against both servers and
+// compares what becomes of workloads and what the two programs log.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { playNodes } from './played-nodes.mjs';
+import { storedResult, writeResult } from './results.mjs';
+import { onBoth, programPath, startProgram } from './servers.mjs';
+import { playScenarios } from './workload-scenarios.mjs';
+
+const manager = programPath({
+  variable: 'KUBE_CONTROLLER_MANAGER',
+  name: 'kube-controller-manager',
+});
+const scheduler = programPath({ variable: 'KUBE_SCHEDULER', name: 'kube-scheduler' });
+
+/**
+ * What a program logs when another writer was faster; which of these lines appear depends on the
+ * run, on either server.
+ */
+const race = new RegExp(
+  [
+    'the object has been modified',
+    'StorageError: invalid object',
+    'because it is being terminated',
+    '(replicasets|pods)[a-z.]* \\\\*"[^"]+" not found',
+    'object is being deleted',
+  ].join('|'),
+);
+
+/** The error lines of a klog file, without what differs from run to run, each once. */
+function errorLines(path) {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  const errors = lines.filter((line) => /^E\d{4} /.test(line) && !race.test(line));
+  const plain = errors.map((line) =>
+    line
+      .replace(/^E\d{4} \S+\s+\d+ /, '')
+      .replace(/127\.0\.0\.1:\d+/g, 'HOST')
+      .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, 'UID')
+      .replace(/-[a-z0-9]{8,10}(-[a-z0-9]{5})?\b/g, '-HASH')
+      .replace(/0x[0-9a-f]+/g, 'ADDRESS')
+      .replace(/\d{4}-\d{2}-\d{2}T[\d:.]+Z/g, 'TIME'),
+  );
+  return [...new Set(plain)].sort();
+}
+
+function startControllers(server) {
+  const at = (name) => join(server.directory, name);
+  const common = [
+    `--kubeconfig=${server.kubeconfig}`,
+    `--authentication-kubeconfig=${server.kubeconfig}`,
+    `--authorization-kubeconfig=${server.kubeconfig}`,
+    '--bind-address=127.0.0.1',
+    '--secure-port=0',
+  ];
+  const signing = [
+    `--service-account-private-key-file=${at('sa.key')}`,
+    `--root-ca-file=${at('ca.crt')}`,
+    `--cluster-signing-cert-file=${at('ca.crt')}`,
+    `--cluster-signing-key-file=${at('ca.key')}`,
+    '--use-service-account-credentials=true',
+    // A controller of one vendor's build alone, for which no other server has a role.
+    '--controllers=*,-service-ca-certificate-publisher-controller',
+  ];
+  const logs = { manager: at('manager.log'), scheduler: at('scheduler.log') };
+  const programs = [
+    startProgram({ command: manager, args: [...common, ...signing], log: logs.manager }),
+    startProgram({ command: scheduler, args: common, log: logs.scheduler }),
+  ];
+  return { programs, logs };
+}
+
+async function play(server) {
+  const { programs, logs } = startControllers(server);
+  const nodes = playNodes(server, { names: ['peer-0', 'peer-1'] });
+  try {
+    const states = await playScenarios(server);
+    const alive = programs.every(({ child }) => child.exitCode === null);
+    return {
+      states,
+      alive,
+      nodeErrors: nodes.errors,
+      errors: { manager: errorLines(logs.manager), scheduler: errorLines(logs.scheduler) },
+    };
+  } finally {
+    await nodes.stop();
+    for (const program of programs) await program.stop();
+  }
+}
+
+function summary({ states, alive, errors }) {
+  const all = Object.values(states);
+  const done = all.filter((state) => state.failed === undefined).length;
+  const logged = errors.manager.length + errors.scheduler.length;
+  const ended = alive ? '' : '; a program ended';
+  return `${done} of ${all.length} scenarios reach their state; ${logged} distinct error lines${ended}`;
+}
+
+function differences({ reference, wheelhouse }) {
+  const found = [];
+  for (const [name, state] of Object.entries(wheelhouse.states)) {
+    if (isDeepStrictEqual(state, reference.states[name])) continue;
+    const [there, here] = [reference.states[name], state].map((one) => JSON.stringify(one));
+    found.push(`${name}: reference ${there}, Wheelhouse ${here}`);
+  }
+  for (const program of ['manager', 'scheduler']) {
+    const known = new Set(reference.errors[program]);
+    for (const line of wheelhouse.errors[program]) {
+      if (!known.has(line)) found.push(`${program} logs here alone: ${line}`);
+    }
+  }
+  return found;
+}
+
+if (manager === undefined || scheduler === undefined) {
+  console.log('skipped: workloads need KUBE_CONTROLLER_MANAGER and KUBE_SCHEDULER (see README.md)');
+} else {
+  const results = await onBoth(play);
+  for (const [name, result] of Object.entries(results)) console.log(`${name}: ${summary(result)}`);
+  for (const line of results.wheelhouse?.nodeErrors ?? []) console.log(`played nodes: ${line}`);
+  if (results.reference !== undefined && results.wheelhouse !== undefined) {
+    const found = differences(results);
+    for (const line of found) console.log(`difference: ${line}`);
+    const reasons = storedResult('workloads')?.differences ?? [];
+    writeResult('workloads', {
+      program: 'kube-controller-manager and kube-scheduler, with played kubelets',
+      version: process.env.KUBERNETES_VERSION ?? 'unknown',
+      script: 'workloads.mjs',
+      what: `With the credentials of their service accounts: ${Object.keys(results.wheelhouse.states).join(', ')}.`,
+      reference: summary(results.reference),
+      wheelhouse: summary(results.wheelhouse),
+      differences: reasons,
+    });
+  }
+}
