@@ -1,6 +1,7 @@
 import { exhaustionPart } from './exhaustion.ts';
 import { fuzzPart } from './fuzz-part.ts';
 import { growthPart } from './growth.ts';
+import { historiesPart } from './histories/histories.ts';
 import { identityPart } from './identity.ts';
 import type { SiegePart } from './part.ts';
 import { protocolsPart } from './protocols.ts';
@@ -14,6 +15,7 @@ export const siegeParts: readonly SiegePart[] = [
   growthPart,
   identityPart,
   protocolsPart,
+  historiesPart,
   exhaustionPart,
   soakPart,
 ];

@@ -1,0 +1,135 @@
+import http2 from 'node:http2';
+import type { Loose } from '../../harness.ts';
+
+/** Where a server listens now. */
+export interface Endpoint {
+  readonly url: string;
+  readonly token: string;
+  /** Names the server's process: another one after each start. */
+  readonly process: string;
+}
+
+/** A whole answer, or how far the request came without one. */
+export type Reply =
+  | { readonly type: 'answer'; readonly status: number; readonly body: Loose }
+  /** Nothing of the request left this process. */
+  | { readonly type: 'unsent' }
+  | { readonly type: 'lost' };
+
+export interface Stream {
+  /** Status of the response, or 0 without one, when the stream has ended. */
+  readonly ended: Promise<number>;
+  close(): void;
+}
+
+/** One client's connections: one to each process of a server, opened when it is first needed. */
+export class Connections {
+  readonly #sessions = new Map<string, { session: http2.ClientHttp2Session; isOpen: boolean }>();
+
+  /**
+   * Sends one request and resolves with the answer, or with `lost` when `patienceMs` have passed or
+   * the connection was cut.
+   */
+  send(
+    endpoint: Endpoint,
+    request: {
+      readonly method: string;
+      readonly path: string;
+      readonly body?: unknown;
+      readonly type?: string;
+      readonly patienceMs: number;
+    },
+  ): Promise<Reply> {
+    const { body, method, path, type = 'application/json' } = request;
+    const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+    const connection = this.#connection(endpoint);
+    const stream = connection.session.request(
+      {
+        ...headersOf(endpoint, { method, path }),
+        ...(bytes === undefined ? {} : { 'content-type': type }),
+      },
+      { endStream: bytes === undefined },
+    );
+    const chunks: Buffer[] = [];
+    let status = 0;
+    let isWhole = false;
+    const timer = setTimeout(() => {
+      stream.close(http2.constants.NGHTTP2_CANCEL);
+      // A process that stands still never answers the cancellation.
+      stream.destroy();
+    }, request.patienceMs);
+    stream.on('response', (head) => {
+      status = Number(head[':status']);
+    });
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('end', () => {
+      isWhole = stream.rstCode === 0;
+    });
+    stream.on('error', () => {});
+    if (bytes !== undefined) stream.end(bytes);
+    return new Promise((resolve) => {
+      stream.on('close', () => {
+        clearTimeout(timer);
+        const answer = isWhole && status > 0 ? parsed(Buffer.concat(chunks)) : undefined;
+        if (answer !== undefined) resolve({ type: 'answer', status, body: answer });
+        else resolve({ type: connection.isOpen ? 'lost' : 'unsent' });
+      });
+    });
+  }
+
+  /** Opens a watch; `onLine` receives each whole line of the body. */
+  watch(endpoint: Endpoint, path: string, onLine: (line: Loose) => void): Stream {
+    const { session } = this.#connection(endpoint);
+    const stream = session.request(headersOf(endpoint, { method: 'GET', path }));
+    let status = 0;
+    let rest = '';
+    stream.setEncoding('utf8');
+    stream.on('response', (head) => {
+      status = Number(head[':status']);
+    });
+    stream.on('data', (chunk: string) => {
+      const lines = `${rest}${chunk}`.split('\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) onLine(JSON.parse(line));
+    });
+    stream.on('error', () => {});
+    const ended = new Promise<number>((resolve) => stream.on('close', () => resolve(status)));
+    return { ended, close: () => stream.destroy() };
+  }
+
+  /** Cuts all connections, whatever is under way on them. */
+  cut(): void {
+    for (const { session } of this.#sessions.values()) session.destroy();
+    this.#sessions.clear();
+  }
+
+  #connection(endpoint: Endpoint): { session: http2.ClientHttp2Session; isOpen: boolean } {
+    const found = this.#sessions.get(endpoint.process);
+    if (found !== undefined && !found.session.closed && !found.session.destroyed) return found;
+    const session = http2.connect(endpoint.url, { rejectUnauthorized: false });
+    const made = { session, isOpen: false };
+    session.on('connect', () => {
+      made.isOpen = true;
+    });
+    session.on('error', () => {});
+    session.setMaxListeners(0);
+    this.#sessions.set(endpoint.process, made);
+    return made;
+  }
+}
+
+function headersOf(
+  { token }: Endpoint,
+  { method, path }: { readonly method: string; readonly path: string },
+): http2.OutgoingHttpHeaders {
+  const authorization = `Bearer ${token}`;
+  return { ':method': method, ':path': path, authorization, accept: 'application/json' };
+}
+
+function parsed(bytes: Buffer): Loose {
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,91 @@
+import type { Loose } from '../../harness.ts';
+import type { Reply } from './connection.ts';
+import type { Command, Data, Operation, Outcome, Shown } from './operation.ts';
+import type { Segment, Snapshot } from './watch-log.ts';
+
+/** A read that may be answered from a process's cache (`resourceVersion=0`). */
+export interface CachedRead {
+  readonly by: string;
+  /** The process that answered. */
+  readonly process: string;
+  readonly key: string;
+  readonly invoked: number;
+  readonly completed: number;
+  readonly shown: Shown | undefined;
+}
+
+/** A list, with when it was asked for. */
+export interface ListRead extends Snapshot {
+  readonly process: string;
+  readonly isCached: boolean;
+  readonly invoked: number;
+  readonly completed: number;
+}
+
+/** What the clients of one history did and saw. */
+export class Recorder {
+  readonly operations: Operation[] = [];
+  readonly cachedReads: CachedRead[] = [];
+  readonly lists: ListRead[] = [];
+  readonly snapshots: Snapshot[] = [];
+  readonly segments: Segment[] = [];
+  /** Statuses that are no outcome of a command, by how often they came. */
+  readonly oddStatuses = new Map<number, number>();
+  /** Writes that were acknowledged. */
+  writes = 0;
+  #tick = 0;
+
+  add(operation: Operation): void {
+    this.operations.push(operation);
+    const { command, outcome } = operation;
+    if (command.type !== 'read' && outcome.type === 'done') this.writes += 1;
+  }
+
+  /** The next moment: what has a lower number was before. */
+  tick(): number {
+    this.#tick += 1;
+    return this.#tick;
+  }
+}
+
+/** A version of the API as a number: exact up to 2^53. */
+export function versionOf(text: unknown): number {
+  const version = Number(text);
+  if (!Number.isSafeInteger(version) || version < 0) throw new Error(`no version: ${text}`);
+  return version;
+}
+
+/** What the checks see of an object. */
+export function shownOf({ metadata, data }: Loose): Shown & { readonly key: string } {
+  return {
+    key: metadata.name,
+    version: versionOf(metadata.resourceVersion),
+    uid: metadata.uid,
+    data: (data ?? {}) as Data,
+  };
+}
+
+/** What a reply says of a command; undefined when the command never left this process. */
+export function outcomeOf(command: Command, reply: Reply): Outcome | undefined {
+  if (reply.type === 'unsent') return undefined;
+  if (reply.type === 'lost') return { type: 'unknown' };
+  const { status, body } = reply;
+  if (status === 200 || status === 201) {
+    if (command.type === 'delete') {
+      return { type: 'removed', uid: body.details?.uid ?? body.metadata?.uid };
+    }
+    const { key: _, ...shown } = shownOf(body);
+    return { type: 'done', shown };
+  }
+  if (status === 404) return { type: 'absent' };
+  if (status === 409) return conflictOf(command, body);
+  // A server that cannot say whether its store has taken a write answers by one of these.
+  if (status >= 500) return { type: 'unknown' };
+  return { type: 'refused' };
+}
+
+function conflictOf(command: Command, body: Loose): Outcome {
+  if (body.reason === 'AlreadyExists') return { type: 'exists' };
+  if ('expect' in command && command.expect !== undefined) return { type: 'conflict' };
+  return { type: 'refused' };
+}

@@ -1,0 +1,112 @@
+import { describe, markField, type Operation, Violation } from './operation.ts';
+import type { CachedRead, ListRead, Recorder } from './recorder.ts';
+import type { WatchLog } from './watch-log.ts';
+
+/** Versions of writes by their markers, as answers and events show them. */
+export function versionsByMark(recorder: Recorder, log: WatchLog): ReadonlyMap<string, number> {
+  const versions = new Map<string, number>();
+  const add = (by: string, { version, data }: { version: number; data: object }) => {
+    const mark = (data as Record<string, string>)[markField];
+    if (mark === undefined) return;
+    const other = versions.get(mark);
+    if (other !== undefined && other !== version) {
+      throw new Violation(`${by} shows ${mark} at ${version}, others saw it at ${other}`);
+    }
+    versions.set(mark, version);
+  };
+  for (const event of log.events) if (event.type !== 'DELETED') add('a watcher', event);
+  for (const { by, items } of [...recorder.lists, ...recorder.snapshots]) {
+    for (const item of items) add(by, item);
+  }
+  for (const { client, outcome } of recorder.operations) {
+    if (outcome.type === 'done') add(client, outcome.shown);
+  }
+  for (const { by, shown } of recorder.cachedReads) if (shown !== undefined) add(by, shown);
+  return versions;
+}
+
+/** What a consistent list says of each key, as reads of these keys. */
+export function readsOf(list: ListRead, keys: readonly string[]): readonly Operation[] {
+  const items = new Map(list.items.map((item) => [item.key, item]));
+  const { by: client, invoked, completed } = list;
+  return keys.map((key) => {
+    const item = items.get(key);
+    const outcome = item === undefined ? { type: 'absent' as const } : doneOf(item);
+    return { client, key, command: { type: 'read' as const }, invoked, completed, outcome };
+  });
+}
+
+function doneOf({ version, uid, data }: ListRead['items'][number]) {
+  return { type: 'done' as const, shown: { version, uid, data } };
+}
+
+interface Moment {
+  readonly tick: number;
+  readonly run: () => void;
+}
+
+/**
+ * Versions only grow: what begins after a version was shown writes a higher one, and a consistent
+ * list that begins then is at that version or a higher one. Rejects with what contradicts that.
+ */
+export function checkVersions({ operations, lists }: Recorder): void {
+  let highest = 0;
+  const moments: Moment[] = [];
+  const show = (tick: number, version: number) => {
+    const run = () => {
+      highest = Math.max(highest, version);
+    };
+    moments.push({ tick, run });
+  };
+  for (const operation of operations) {
+    const { invoked, completed, command, outcome } = operation;
+    if (outcome.type !== 'done') continue;
+    const { version } = outcome.shown;
+    show(completed, version);
+    if (command.type === 'read') continue;
+    const isRight = () => version > highest;
+    moments.push({ tick: invoked, run: () => demand(isRight, highest, describe(operation)) });
+  }
+  for (const { isCached, by, invoked, completed, version } of lists) {
+    show(completed, version);
+    if (isCached) continue;
+    const what = `the list of ${by} at [${invoked}, ${completed}] of ${version}`;
+    moments.push({ tick: invoked, run: () => demand(() => version >= highest, highest, what) });
+  }
+  moments.sort((one, other) => one.tick - other.tick);
+  for (const { run } of moments) run();
+}
+
+function demand(isRight: () => boolean, highest: number, what: string): void {
+  if (!isRight()) throw new Violation(`version ${highest} was shown before ${what}`);
+}
+
+/** Reads from one process's cache do not go back: each shows the key as the one before, or later. */
+export function checkCachedReads(reads: readonly CachedRead[], log: WatchLog): void {
+  const newest = new Map<string, { readonly version: number; readonly by: string }>();
+  const moments: Moment[] = [];
+  for (const { by, process, key, invoked, completed, shown } of reads) {
+    if (shown === undefined) continue;
+    const place = `${process} ${key}`;
+    moments.push({
+      tick: invoked,
+      run: () => {
+        const before = newest.get(place);
+        if (before === undefined || before.version <= shown.version) return;
+        const what = `${by} read ${shown.version} of ${key} from ${process} at ${invoked}`;
+        throw new Violation(`${what}, after ${before.by} had read ${before.version}`);
+      },
+    });
+    moments.push({
+      tick: completed,
+      run: () => {
+        const before = newest.get(place)?.version ?? 0;
+        if (shown.version > before) newest.set(place, { version: shown.version, by });
+      },
+    });
+    const event = log.at(shown.version);
+    if (event?.type === 'DELETED') throw new Violation(`${by} read ${key} at its deletion`);
+  }
+  moments.sort((one, other) => one.tick - other.tick);
+  for (const { run } of moments) run();
+}

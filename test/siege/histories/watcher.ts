@@ -1,0 +1,202 @@
+import type { Random } from '../../fuzz/random.ts';
+import type { Loose } from '../../harness.ts';
+import { Connections, type Endpoint } from './connection.ts';
+import { type Shown, Violation } from './operation.ts';
+import { shownOf, versionOf } from './recorder.ts';
+import { type ChangeEvent, eventText } from './watch-log.ts';
+import { listOf, pause, type Scene } from './worker.ts';
+
+export interface WatcherOptions {
+  readonly scene: Scene;
+  readonly random: Random;
+  readonly name: string;
+  /** Follows this key alone. */
+  readonly only?: string;
+  /** Longest time until it drops its connection, and longest absence after that, milliseconds. */
+  readonly stayMs: number;
+  readonly awayMs: number;
+  /** Gets its initial state from the watch instead of a list. */
+  readonly initial: 'list' | 'watch';
+  /** Begins after this version, at which there was nothing. */
+  readonly from?: number;
+}
+
+const endOfInitialEvents = 'svc.io/initial-events-end';
+
+/**
+ * One informer: gets a state, follows the changes after it across lost connections, and begins
+ * anew only when the server says that its version has expired. It keeps a replica.
+ */
+export class Watcher {
+  readonly connections = new Connections();
+  readonly replica = new Map<string, Shown>();
+  readonly #options: WatcherOptions;
+  /** Version up to which it has seen everything; undefined before it has a state. */
+  #position: number | undefined;
+  #stream: { close(): void } | undefined;
+  failure: Error | undefined;
+  relists = 0;
+  streams = 0;
+
+  constructor(options: WatcherOptions) {
+    this.#options = options;
+    this.#position = options.from;
+  }
+
+  get name(): string {
+    return this.#options.name;
+  }
+
+  get only(): string | undefined {
+    return this.#options.only;
+  }
+
+  get position(): number {
+    return this.#position ?? -1;
+  }
+
+  /** Runs until the history is over, or until what it sees cannot be. */
+  async run(isOver: () => boolean): Promise<void> {
+    const { scene, random, stayMs, awayMs } = this.#options;
+    try {
+      while (!isOver()) {
+        const endpoints = scene.endpoints();
+        if (endpoints.length === 0) {
+          await pause(5);
+          continue;
+        }
+        const endpoint = random.pick(endpoints);
+        if (this.#position === undefined && this.#options.initial === 'list') {
+          await this.#list(endpoint);
+        } else {
+          await this.#follow(endpoint, 10 + random.below(stayMs));
+          await pause(random.below(awayMs + 1));
+        }
+      }
+    } catch (error) {
+      this.failure = error instanceof Error ? error : new Error(String(error));
+    }
+    this.connections.cut();
+  }
+
+  /** Ends the stream that is open now. */
+  hangUp(): void {
+    this.#stream?.close();
+  }
+
+  get #path(): string {
+    const { scene, only } = this.#options;
+    return `${scene.collection}?${only === undefined ? '' : `fieldSelector=metadata.name=${only}&`}`;
+  }
+
+  async #list(endpoint: Endpoint): Promise<void> {
+    const request = { method: 'GET', path: this.#path, patienceMs: 2500 };
+    const reply = await this.connections.send(endpoint, request);
+    if (reply.type !== 'answer' || reply.status !== 200) return pause(20);
+    const { version, items } = listOf(reply.body);
+    this.#start(version, items);
+  }
+
+  #start(version: number, items: readonly (Shown & { readonly key: string })[]): void {
+    const { scene, name: by, only } = this.#options;
+    this.replica.clear();
+    for (const item of items) this.replica.set(item.key, item);
+    this.#position = version;
+    scene.recorder.snapshots.push({ by, version, items, ...(only === undefined ? {} : { only }) });
+  }
+
+  async #follow(endpoint: Endpoint, stayMs: number): Promise<void> {
+    const { scene, name: by, only } = this.#options;
+    const reception = new Reception(this.#position);
+    const query =
+      this.#position === undefined
+        ? 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan'
+        : `resourceVersion=${this.#position}`;
+    const path = `${this.#path}watch=true&allowWatchBookmarks=true&${query}`;
+    let failure: unknown;
+    const stream = this.connections.watch(endpoint, path, (line) => {
+      if (failure !== undefined) return;
+      try {
+        this.#take(reception, line);
+      } catch (error) {
+        failure = error;
+        stream.close();
+      }
+    });
+    this.#stream = stream;
+    this.streams += 1;
+    const timer = setTimeout(() => stream.close(), stayMs);
+    const status = await stream.ended;
+    clearTimeout(timer);
+    if (reception.after !== undefined) {
+      const { after, events } = reception;
+      const upTo = this.position;
+      const filter = only === undefined ? {} : { only };
+      if (upTo > after) scene.recorder.segments.push({ by, after, upTo, events, ...filter });
+    }
+    if (failure !== undefined) throw failure;
+    if (status === 410 || reception.isExpired) this.#expire();
+    else if (status !== 200) await pause(20);
+  }
+
+  #expire(): void {
+    this.#position = undefined;
+    this.relists += 1;
+  }
+
+  #take(reception: Reception, { type, object }: Loose): void {
+    if (type === 'ERROR') {
+      if (object.code === 410) reception.isExpired = true;
+      return;
+    }
+    if (type === 'BOOKMARK') {
+      const version = versionOf(object.metadata.resourceVersion);
+      const isEnd = object.metadata.annotations?.[endOfInitialEvents] === 'true';
+      if (reception.after === undefined && isEnd) {
+        this.#start(version, reception.initial);
+        reception.after = version;
+      } else if (reception.after !== undefined) {
+        this.#move(version, 'a bookmark');
+      }
+      return;
+    }
+    const event: ChangeEvent = { type, ...shownOf(object) };
+    if (reception.after === undefined) {
+      reception.initial.push(event);
+      return;
+    }
+    this.#move(event.version, eventText(event), { isChange: true });
+    this.#apply(event);
+    reception.events.push(event);
+  }
+
+  #move(version: number, what: string, { isChange }: { isChange?: boolean } = {}): void {
+    const least = this.position + (isChange === true ? 1 : 0);
+    if (version < least) {
+      throw new Violation(`${this.name} saw ${what} of ${version} after version ${this.position}`);
+    }
+    this.#position = version;
+  }
+
+  #apply(event: ChangeEvent): void {
+    const { key, type } = event;
+    const before = this.replica.get(key);
+    if ((type === 'ADDED') !== (before === undefined)) {
+      throw new Violation(`${this.name} saw ${eventText(event)} of what it has ${before?.version}`);
+    }
+    if (type === 'DELETED') this.replica.delete(key);
+    else this.replica.set(key, event);
+  }
+}
+
+/** What one stream has delivered. */
+class Reception {
+  after: number | undefined;
+  readonly initial: ChangeEvent[] = [];
+  readonly events: ChangeEvent[] = [];
+  isExpired = false;
+
+  constructor(after: number | undefined) {
+    this.after = after;
+  }
+}
