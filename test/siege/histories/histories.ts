@@ -12,7 +12,7 @@ export const historiesPart: SiegePart = {
   name: 'histories',
   summary:
     'Real servers, on their own store and on etcd, are killed, stopped, and cut off; what clients ' +
-    'and watchers saw must be explainable. A round is one history of 8 s on each store.',
+    'and watchers saw must be explainable. A round is a history of 8 s on each store.',
   defaultRounds: 5,
   run: runHistories,
 };

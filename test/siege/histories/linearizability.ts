@@ -9,19 +9,13 @@ export type Verdict =
   /** The search took more steps than it may. */
   | { readonly type: 'undecided' };
 
-/** A call or a return in a list that operations leave while they count as carried out. */
-interface Entry {
-  readonly index: number;
-  readonly isCall: boolean;
-  /** The operation's return; absent for a return, and where no answer ever came. */
-  partner: Entry | undefined;
-  before: Entry | undefined;
-  after: Entry | undefined;
-}
-
-interface Choice {
-  readonly entry: Entry;
+/** A point of the search: what may be carried out next, and the state before that. */
+interface Node {
   readonly state: RegisterState;
+  readonly candidates: readonly number[];
+  next: number;
+  /** The candidate that is carried out below this node. */
+  chosen: number | undefined;
 }
 
 /**
@@ -37,141 +31,113 @@ export function checkRegister(
   operations: readonly Operation[],
   options: { readonly versions?: ReadonlyMap<string, number>; readonly maxSteps?: number } = {},
 ): Verdict {
-  const { versions = new Map<string, number>(), maxSteps = 5_000_000 } = options;
-  const relevant = inOrderOfSearch(operations);
-  const head = entriesOf(relevant);
-  const taken = new Taken(relevant.length);
+  const { versions = new Map<string, number>(), maxSteps = 2_000_000 } = options;
+  const order = new Order(operations);
   const visited = new Set<string>();
-  const choices: Choice[] = [];
-  let state = emptyRegister;
-  let open = relevant.filter(({ outcome }) => outcome.type !== 'unknown').length;
-  let best = { depth: -1, stuck: relevant[0], state };
-  let entry = head.after;
-  for (let steps = 0; open > 0; steps += 1) {
-    if (steps > maxSteps) return { type: 'undecided' };
-    if (entry?.isCall === true) {
-      const operation = relevant[entry.index] as Operation;
-      const next = step(state, operation, versions.get(markOf(operation.command) ?? ''));
-      if (next !== undefined && isNew(visited, taken.with(entry.index), next)) {
-        choices.push({ entry, state });
-        state = next;
-        taken.add(entry.index);
-        if (entry.partner !== undefined) open -= 1;
-        lift(entry);
-        entry = head.after;
-      } else {
-        entry = entry.after;
-      }
+  const path: Node[] = [order.node(emptyRegister)];
+  let best: { depth: number; node: Node } | undefined;
+  let steps = 0;
+  while (!order.isDone) {
+    const node = path.at(-1);
+    if (node === undefined) return violated(order, best?.node);
+    if (node.chosen !== undefined) order.putBack(node.chosen);
+    node.chosen = undefined;
+    if (best === undefined || path.length > best.depth) best = { depth: path.length, node };
+    const index = node.candidates[node.next];
+    node.next += 1;
+    if (index === undefined) {
+      path.pop();
       continue;
     }
-    const stuck = relevant[entry?.index ?? -1];
-    if (stuck !== undefined && choices.length > best.depth) {
-      best = { depth: choices.length, stuck, state };
+    steps += 1;
+    if (steps > maxSteps) return { type: 'undecided' };
+    const operation = order.operations[index] as Operation;
+    const writtenAt = versions.get(markOf(operation.command) ?? '');
+    const state = step(node.state, operation, writtenAt);
+    if (state === undefined) continue;
+    order.take(index);
+    const text = `${order.text} ${registerText(state)}`;
+    if (visited.has(text)) {
+      order.putBack(index);
+      continue;
     }
-    const last = choices.pop();
-    if (last === undefined) {
-      return { type: 'violated', stuck: best.stuck as Operation, state: best.state };
-    }
-    state = last.state;
-    taken.remove(last.entry.index);
-    if (last.entry.partner !== undefined) open += 1;
-    unlift(last.entry);
-    entry = last.entry.after;
+    visited.add(text);
+    node.chosen = index;
+    path.push(order.node(state));
   }
-  return { type: 'linearizable', steps: choices.length };
+  return { type: 'linearizable', steps };
 }
 
-/** By their calls, those that may never have been carried out last: see `Taken`. */
-function inOrderOfSearch(operations: readonly Operation[]): readonly Operation[] {
-  const isUnknown = ({ outcome }: Operation) => Number(outcome.type === 'unknown');
-  return operations
-    .filter(({ outcome }) => outcome.type !== 'refused')
-    .sort((one, other) => isUnknown(one) - isUnknown(other) || one.invoked - other.invoked);
+function violated(order: Order, best: Node | undefined): Verdict {
+  const stuck = order.operations[best?.candidates[0] ?? 0] as Operation;
+  return { type: 'violated', stuck, state: best?.state ?? emptyRegister };
 }
 
-function isNew(visited: Set<string>, taken: string, state: RegisterState): boolean {
-  const text = `${taken} ${registerText(state)}`;
-  if (visited.has(text)) return false;
-  visited.add(text);
-  return true;
-}
-
-function entriesOf(operations: readonly Operation[]): Entry {
-  const moments: { readonly tick: number; readonly entry: Entry }[] = [];
-  const entryOf = (index: number, isCall: boolean): Entry => ({
-    index,
-    isCall,
-    partner: undefined,
-    before: undefined,
-    after: undefined,
-  });
-  operations.forEach(({ invoked, completed, outcome }, index) => {
-    const call = entryOf(index, true);
-    moments.push({ tick: invoked, entry: call });
-    if (outcome.type === 'unknown') return;
-    call.partner = entryOf(index, false);
-    moments.push({ tick: completed, entry: call.partner });
-  });
-  moments.sort((one, other) => one.tick - other.tick);
-  const head = entryOf(-1, false);
-  let last = head;
-  for (const { entry } of moments) {
-    last.after = entry;
-    entry.before = last;
-    last = entry;
-  }
-  return head;
-}
-
-function lift(entry: Entry): void {
-  for (const one of [entry, entry.partner]) {
-    if (one === undefined) continue;
-    if (one.before !== undefined) one.before.after = one.after;
-    if (one.after !== undefined) one.after.before = one.before;
-  }
-}
-
-/** Undoes the last `lift`: entries keep their neighbors for it. */
-function unlift(entry: Entry): void {
-  for (const one of [entry.partner, entry]) {
-    if (one === undefined) continue;
-    if (one.before !== undefined) one.before.after = one;
-    if (one.after !== undefined) one.after.before = one;
-  }
-}
-
-/** The set of operations carried out, with a short text, as nearly all of them form a prefix. */
-class Taken {
-  readonly #bits: Uint8Array;
-  /** All operations before this one are in the set. */
+/** Which operations have been carried out, and which may be next. */
+class Order {
+  /** By their calls, those with unknown outcome last. */
+  readonly operations: readonly Operation[];
+  readonly #answered: number;
+  readonly #taken: Uint8Array;
+  /** All operations before this one are taken, and none of those in the set are before it. */
   #prefix = 0;
   readonly #beyond = new Set<number>();
+  #open: number;
 
-  constructor(size: number) {
-    this.#bits = new Uint8Array(size);
+  constructor(operations: readonly Operation[]) {
+    const isUnknown = ({ outcome }: Operation) => Number(outcome.type === 'unknown');
+    this.operations = operations
+      .filter(({ outcome }) => outcome.type !== 'refused')
+      .sort((one, other) => isUnknown(one) - isUnknown(other) || one.invoked - other.invoked);
+    this.#answered = this.operations.filter((operation) => isUnknown(operation) === 0).length;
+    this.#taken = new Uint8Array(this.operations.length);
+    this.#open = this.#answered;
   }
 
-  add(index: number): void {
-    this.#bits[index] = 1;
+  /** Whether all operations that were answered have been carried out. */
+  get isDone(): boolean {
+    return this.#open === 0;
+  }
+
+  /** The set of operations carried out: nearly all of them form a prefix. */
+  get text(): string {
+    return `${this.#prefix}:${[...this.#beyond].sort((one, other) => one - other)}`;
+  }
+
+  /** What may be next: called before any answer to what is open; answered operations first. */
+  node(state: RegisterState): Node {
+    const candidates: number[] = [];
+    let firstAnswer = Number.POSITIVE_INFINITY;
+    for (let i = this.#prefix; i < this.operations.length; i += 1) {
+      const { invoked, completed } = this.operations[i] as Operation;
+      const isAnswered = i < this.#answered;
+      if (invoked > firstAnswer) {
+        if (!isAnswered) break;
+        i = this.#answered - 1;
+        continue;
+      }
+      if (this.#taken[i] === 1) continue;
+      candidates.push(i);
+      if (isAnswered) firstAnswer = Math.min(firstAnswer, completed);
+    }
+    return { state, candidates, next: 0, chosen: undefined };
+  }
+
+  take(index: number): void {
+    this.#taken[index] = 1;
+    if (index < this.#answered) this.#open -= 1;
     this.#beyond.add(index);
-    while (this.#bits[this.#prefix] === 1) {
+    while (this.#taken[this.#prefix] === 1) {
       this.#beyond.delete(this.#prefix);
       this.#prefix += 1;
     }
   }
 
-  remove(index: number): void {
-    this.#bits[index] = 0;
+  putBack(index: number): void {
+    this.#taken[index] = 0;
+    if (index < this.#answered) this.#open += 1;
     this.#beyond.delete(index);
     for (let at = index + 1; at < this.#prefix; at += 1) this.#beyond.add(at);
     this.#prefix = Math.min(this.#prefix, index);
-  }
-
-  /** The text of the set with one more in it. */
-  with(index: number): string {
-    this.add(index);
-    const text = `${this.#prefix}:${[...this.#beyond].sort((one, other) => one - other)}`;
-    this.remove(index);
-    return text;
   }
 }

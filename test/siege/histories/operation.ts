@@ -76,7 +76,8 @@ export function describe(operation: Operation): string {
   const { client, key, command, outcome, invoked, completed } = operation;
   const { type, ...details } = command;
   const end = outcome.type === 'unknown' ? '?' : completed;
-  return `[${invoked}, ${end}] ${client}: ${type} ${key} ${JSON.stringify(details)} -> ${JSON.stringify(outcome)}`;
+  const [asked, answered] = [JSON.stringify(details), JSON.stringify(outcome)];
+  return `[${invoked}, ${end}] ${client}: ${type} ${key} ${asked} -> ${answered}`;
 }
 
 /** A guarantee that a history shows not to hold. */

@@ -81,7 +81,7 @@ function demand(isRight: () => boolean, highest: number, what: string): void {
   if (!isRight()) throw new Violation(`version ${highest} was shown before ${what}`);
 }
 
-/** Reads from one process's cache do not go back: each shows the key as the one before, or later. */
+/** Reads from one process's cache do not go back: what begins later shows no older version. */
 export function checkCachedReads(reads: readonly CachedRead[], log: WatchLog): void {
   const newest = new Map<string, { readonly version: number; readonly by: string }>();
   const moments: Moment[] = [];

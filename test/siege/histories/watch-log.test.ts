@@ -78,7 +78,7 @@ test('rejects an object that no watcher saw, and one that is not as they saw it'
   expect(() => checkShown(log, item(17, 'c'))).toThrow(/the change was DELETED/);
 });
 
-test('rejects snapshots that miss a change, show a deleted object, or are ahead of themselves', () => {
+test('rejects snapshots that miss changes, show the deleted, or are ahead of themselves', () => {
   const log = new WatchLog([segment('one', events)]);
   const check = (version: number, ...items: readonly { version: number; mark: string }[]) => {
     const shownItems = items.map((item) => ({
@@ -124,7 +124,7 @@ test('rejects a log without a deletion that was acknowledged', () => {
   expect(() => checkCommands(log, commands)).toThrow(/no watcher saw what .* removed/);
 });
 
-test('rejects changes of commands that were refused, that took effect twice, or that nobody sent', () => {
+test('rejects changes of commands that were refused, took effect twice, or were not sent', () => {
   const log = new WatchLog([segment('one', events)]);
   const refused = operation([5, 6], write('patch', 'c'), { type: 'conflict' });
   const without = commands.filter((one) => one !== commands[2]);

@@ -95,7 +95,8 @@ export class WatchLog {
       if (version <= segment.after || version > segment.upTo || seen.has(version)) continue;
       if (segment.only !== undefined && segment.only !== key) continue;
       throw new Violation(
-        `${segment.by} watched from ${segment.after} to ${segment.upTo} and missed ${eventText(event)}`,
+        `${segment.by} watched from ${segment.after} to ${segment.upTo} and missed ` +
+          eventText(event),
       );
     }
   }
@@ -150,7 +151,8 @@ export function checkSnapshot(log: WatchLog, snapshot: Snapshot, keys: readonly 
     const isStale = item !== undefined && item.version < last.version;
     if (isStale || log.covers(last.version, version)) {
       throw new Violation(
-        `${by} at ${version} shows ${key} of ${item?.version ?? 'nothing'} after ${eventText(last)}`,
+        `${by} at ${version} shows ${key} of ${item?.version ?? 'nothing'} after ` +
+          eventText(last),
       );
     }
   }
@@ -170,7 +172,8 @@ export function checkShown(
   const isSame = event.key === key && event.uid === uid && dataText(event.data) === dataText(data);
   if (event.type !== 'DELETED' && isSame) return;
   throw new Violation(
-    `${by} shows ${key} at ${version} as ${dataText(data)} (${uid}), the change was ${eventText(event)}`,
+    `${by} shows ${key} at ${version} as ${dataText(data)} (${uid}), the change was ` +
+      eventText(event),
   );
 }
 

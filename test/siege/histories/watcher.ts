@@ -86,7 +86,8 @@ export class Watcher {
 
   get #path(): string {
     const { scene, only } = this.#options;
-    return `${scene.collection}?${only === undefined ? '' : `fieldSelector=metadata.name=${only}&`}`;
+    const filter = only === undefined ? '' : `fieldSelector=metadata.name=${only}&`;
+    return `${scene.collection}?${filter}`;
   }
 
   async #list(endpoint: Endpoint): Promise<void> {
@@ -182,7 +183,8 @@ export class Watcher {
     const { key, type } = event;
     const before = this.replica.get(key);
     if ((type === 'ADDED') !== (before === undefined)) {
-      throw new Violation(`${this.name} saw ${eventText(event)} of what it has ${before?.version}`);
+      const has = `${before?.version ?? 'nothing'}`;
+      throw new Violation(`${this.name} saw ${eventText(event)}, and has ${has}`);
     }
     if (type === 'DELETED') this.replica.delete(key);
     else this.replica.set(key, event);
