@@ -9,7 +9,7 @@ import type { Fault } from './nemesis.ts';
 let programs: Programs;
 beforeAll(async () => {
   programs = await buildPrograms();
-});
+}, 120_000);
 afterAll(() => programs?.remove());
 
 const seed = Date.now() % 1_000_000;

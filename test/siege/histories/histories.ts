@@ -11,8 +11,8 @@ const historyMs = 8000;
 export const historiesPart: SiegePart = {
   name: 'histories',
   summary:
-    'Real servers, on their own store and on etcd, are killed, stopped, and cut off; what clients ' +
-    'and watchers saw must be explainable. A round is a history of 8 s on each store.',
+    'Real servers, on their own store and on etcd, are killed, stopped, and cut off; an order ' +
+    'explains all answers, and watches miss nothing. A round is 8 s on each store.',
   defaultRounds: 5,
   run: runHistories,
 };
