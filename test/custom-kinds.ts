@@ -13,6 +13,7 @@ export interface Definition {
   /** The schema of the only version, `v1`, when `versions` is absent. */
   readonly schema?: object;
   readonly more?: object;
+  readonly annotations?: object;
 }
 
 /** A version that is served, with a schema. */
@@ -22,13 +23,13 @@ export function versionOf(name: string, schema: object, more: object = {}): Loos
 
 /** A definition to send. */
 export function definitionOf(options: Definition): Loose {
-  const { group, plural, kind, scope = 'Namespaced', names, more } = options;
+  const { group, plural, kind, scope = 'Namespaced', names, more, annotations } = options;
   const only = versionOf('v1', options.schema ?? { type: 'object' }, { storage: true });
   const versions = options.versions ?? [only];
   return {
     apiVersion: 'apiextensions.svc.io/v1',
     kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
+    metadata: { name: `${plural}.${group}`, ...(annotations === undefined ? {} : { annotations }) },
     spec: { group, names: { plural, kind, ...names }, scope, versions, ...more },
   };
 }

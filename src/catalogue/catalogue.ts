@@ -40,17 +40,23 @@ interface Found {
   readonly version: VersionDef;
 }
 
-/** An immutable view of `defs`; the first of two that claim the same resource wins. */
+/**
+ * An immutable view of `defs`; the first of two that claim the same resource wins. A group with a
+ * served built-in version has built-in kinds only, as upstream routes all paths of such a group to
+ * them: custom kinds of that group are left out of the view, so that none is served, discovered,
+ * counted, or collected in the place of a built-in kind (CRD-1).
+ */
 export function snapshotOf(options: {
   defs: readonly ResourceDef[];
   groupOrder: readonly string[];
   generation: number;
 }): CatalogueSnapshot {
+  const defs = withoutIntruders(options.defs);
   // In steps, so that a look-up, which every request makes, joins no strings.
   const found = new Map<string, Map<string, Map<string, Found>>>();
   const versions = new Map<string, Set<string>>();
   const builtins = new Map<string, ResourceDef>();
-  for (const def of options.defs) {
+  for (const def of defs) {
     if (def.custom === undefined) builtins.set(`${def.group}/${def.resource}`, def);
     for (const version of def.versions) {
       if (!version.served) continue;
@@ -66,12 +72,27 @@ export function snapshotOf(options: {
   );
   return {
     generation: options.generation,
-    defs: [...options.defs],
+    defs,
     find: (group, version, resource) => found.get(group)?.get(version)?.get(resource),
     builtin: (group, resource) => builtins.get(`${group}/${resource}`),
     groupVersions: (group) => ordered.get(group) ?? [],
     groups: () => groups,
   };
+}
+
+/** The kinds without the custom ones of groups in which a built-in kind is served. */
+function withoutIntruders(defs: readonly ResourceDef[]): readonly ResourceDef[] {
+  const reserved = new Set(
+    defs
+      .filter(({ custom, versions }) => custom === undefined && versions.some((one) => one.served))
+      .map(({ group }) => group),
+  );
+  return defs.filter(({ custom, group }) => custom === undefined || !reserved.has(group));
+}
+
+/** Whether objects of two kinds could be stored under the same keys. */
+export function sharesKeys(prefix: string, other: string): boolean {
+  return prefix.startsWith(other) || other.startsWith(prefix);
 }
 
 /** The map under a key, made when there is none yet. */

@@ -81,3 +81,11 @@ export interface CrdCondition extends JsonObject {
 export function crdConditionIsTrue(crd: Crd, type: string): boolean {
   return (crd.status?.conditions ?? []).some((one) => one.type === type && one.status === 'True');
 }
+
+/**
+ * Where objects of the definition are stored. It follows from the definition's own name, which no
+ * other definition has, and not from the names that its status accepts.
+ */
+export function customPrefix({ spec }: Crd): string {
+  return `/registry/${spec.group}/${spec.names.plural}/`;
+}

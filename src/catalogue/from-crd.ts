@@ -7,7 +7,13 @@ import { apiVersionOf } from '../meta/types.ts';
 import { compareVersions } from './catalogue.ts';
 import { columnsOf, type PrintAge, showsManagedFields } from './crd-columns.ts';
 import { pathReader } from './crd-path.ts';
-import type { Crd, CrdNames, CrdScale, CrdVersion } from './crd-shape.ts';
+import {
+  type Crd,
+  type CrdNames,
+  type CrdScale,
+  type CrdVersion,
+  customPrefix,
+} from './crd-shape.ts';
 import { customStrategy, type RuleCompiler, type VersionRules } from './crd-strategy.ts';
 import {
   type ObjectConverter,
@@ -233,7 +239,7 @@ function storageOf(
     .flatMap(({ selectableFields = [] }) => selectableFields.map(({ jsonPath }) => jsonPath));
   const fields = [...new Set(paths)].map((path) => [labelOf(path), pathReader(path)] as const);
   return {
-    prefix: `/registry/${group}/${parts.names.plural}/`,
+    prefix: customPrefix(crd),
     apiVersion: apiVersionOf({ group, version: parts.version }),
     kind: parts.names.kind,
     ...(fields.length === 0 ? {} : { fieldsOf: (object: ApiObject) => selectable(object, fields) }),

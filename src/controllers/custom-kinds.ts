@@ -1,12 +1,13 @@
 import type { Clock } from '../base/clock.ts';
 import { jsonEqual } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
-import type { Catalogue } from '../catalogue/catalogue.ts';
+import { type Catalogue, sharesKeys } from '../catalogue/catalogue.ts';
 import {
   type Crd,
   type CrdNames,
   type CrdStatus,
   crdConditionIsTrue,
+  customPrefix,
 } from '../catalogue/crd-shape.ts';
 import { type CustomKindDeps, type CustomResourceDef, fromCrd } from '../catalogue/from-crd.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
@@ -175,6 +176,7 @@ function createKindTable(options: CustomKindsOptions): KindTable {
     const before = made.get(name);
     if (before?.crd === crd) return before;
     if (before !== undefined && isSameKind(before.crd, crd)) return { crd, def: before.def };
+    if (!hasOwnKeys(crd, catalogue)) return undefined;
     try {
       return { crd, def: fromCrd(crd, deps) };
     } catch (error) {
@@ -206,6 +208,19 @@ function isServed(crd: Crd, all: ReadonlyMap<string, Crd>, options: CustomKindsO
   if (crd.metadata.deletionTimestamp !== undefined) return false;
   const status = newStatus(options, crd, [...all.values()]);
   return status !== undefined && crdConditionIsTrue({ ...crd, status }, 'Established');
+}
+
+/**
+ * Whether nothing but objects of this definition can be stored under its prefix. Definitions named
+ * like kinds that the server itself stores by group and plural would otherwise take their objects.
+ */
+function hasOwnKeys(crd: Crd, catalogue: Catalogue): boolean {
+  const { group, names } = crd.spec;
+  if (crd.metadata.name !== `${names.plural}.${group}`) return false;
+  const prefix = customPrefix(crd);
+  return catalogue
+    .snapshot()
+    .defs.every((def) => def.custom !== undefined || !sharesKeys(def.storage.prefix, prefix));
 }
 
 function isSameKind(one: Crd, other: Crd): boolean {
@@ -259,7 +274,7 @@ async function cleanUp(options: CustomKindsOptions, kinds: KindTable, crd: Crd):
     if (left.length > 0) return true;
   }
   // Seen only where somebody else's finalizer keeps the definition.
-  if (finalizers.length > 1) await markTerminating(options, crd, completed);
+  if (finalizers.length > 1) await markTerminating(options, crd, outcomeOf(crd, options.catalogue));
   await inside.change(at, (object) => {
     const rest = (object.metadata.finalizers ?? []).filter((one) => one !== cleanupFinalizer);
     if (rest.length === 0) delete object.metadata.finalizers;
@@ -282,10 +297,29 @@ const completed = {
   message: 'removed all instances',
 } as const;
 
+const overlapping = {
+  type: 'Terminating',
+  status: 'False',
+  reason: 'OverlappingBuiltInResource',
+  message: 'instances overlap with built-in resources in storage',
+} as const;
+const neverEstablished = {
+  type: 'Terminating',
+  status: 'False',
+  reason: 'NeverEstablished',
+  message: 'resource was never established',
+} as const;
+
+/** What became of the objects of a definition whose cleanup has ended. */
+function outcomeOf(crd: Crd, catalogue: Catalogue) {
+  if (!hasOwnKeys(crd, catalogue)) return overlapping;
+  return crdConditionIsTrue(crd, 'Established') ? completed : neverEstablished;
+}
+
 async function markTerminating(
   options: CustomKindsOptions,
   crd: Crd,
-  state: typeof underWay | typeof completed,
+  state: typeof underWay | ReturnType<typeof outcomeOf>,
 ): Promise<void> {
   const { type, reason } = state;
   if (crd.status?.conditions?.some((one) => one.type === type && one.reason === reason)) return;
