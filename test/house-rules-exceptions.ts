@@ -9,6 +9,8 @@ export const exceptions = {
   defaultExports: [],
   hostTime: [],
   vendorNames: [],
+  spreads: [],
+  ownSearches: [],
   todos: [],
   machinePaths: [],
 } as const satisfies Readonly<Record<string, readonly string[]>>;

@@ -287,6 +287,20 @@ describe('code', () => {
     expect(found).toEqual([]);
   });
 
+  test('no list is spread onto the stack: use appendAll', () => {
+    const found = serverCode.flatMap(({ path, tree }) =>
+      spreads(tree).map((at) => `${path} ${at}`),
+    );
+    check('spreads', found);
+  });
+
+  test('no list is searched for each of its own items: use repeats, a Set, or a Map', () => {
+    const found = serverCode.flatMap(({ path, tree }) =>
+      ownSearches(tree).map((at) => `${path} ${at}`),
+    );
+    check('ownSearches', found);
+  });
+
   test('nothing is left to do in a comment', () => {
     const pattern = new RegExp(
       `\\b(${['TO', 'DO'].join('')}|${['FIX', 'ME'].join('')}|${'X'.repeat(3)})\\b`,
@@ -307,6 +321,56 @@ describe('code', () => {
     );
   });
 });
+
+/** What runs in the server, and so on lists of any client's length. */
+const serverCode = code.filter(({ path }) => !['cli', 'client', 'console'].includes(roomOf(path)));
+
+const methodOf = (call: ts.CallExpression): string =>
+  ts.isPropertyAccessExpression(call.expression) ? call.expression.name.text : '';
+
+/** Calls that take each item as an argument: the stack overflows at some 120,000. */
+const takesItems = new Set(['push', 'unshift', 'concat', 'max', 'min', 'fromCharCode']);
+
+function spreads(tree: ts.SourceFile): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    const isSpread =
+      ts.isCallExpression(node) &&
+      takesItems.has(methodOf(node)) &&
+      node.arguments.some(ts.isSpreadElement);
+    if (isSpread) found.push(node.getText(tree));
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+const visits = new Set(['map', 'flatMap', 'forEach', 'filter', 'some', 'every', 'find']);
+const searches = new Set([
+  ...['includes', 'indexOf', 'lastIndexOf', 'find', 'findIndex', 'findLast', 'findLastIndex'],
+  ...['some', 'every', 'filter'],
+]);
+
+/** Searches of a list in what is called for each item of the same list. */
+function ownSearches(tree: ts.SourceFile): string[] {
+  const found: string[] = [];
+  const receiverOf = ({ expression }: ts.CallExpression) =>
+    ts.isPropertyAccessExpression(expression) ? expression.expression.getText(tree) : '';
+  const visit = (node: ts.Node, visited: readonly string[]): void => {
+    if (!ts.isCallExpression(node)) {
+      const list = ts.isForOfStatement(node) ? [node.expression.getText(tree)] : [];
+      ts.forEachChild(node, (child) => visit(child, [...visited, ...list]));
+      return;
+    }
+    const receiver = receiverOf(node);
+    if (searches.has(methodOf(node)) && visited.includes(receiver)) found.push(node.getText(tree));
+    const list = visits.has(methodOf(node)) ? [receiver] : [];
+    visit(node.expression, visited);
+    for (const argument of node.arguments) visit(argument, [...visited, ...list]);
+  };
+  visit(tree, []);
+  return found;
+}
 
 function contains(tree: ts.SourceFile, kind: ts.SyntaxKind): boolean {
   let found = false;

@@ -20,20 +20,26 @@ export function amountsOf(value: JsonValue | undefined): Amounts {
 /** The two lists of amounts together. */
 export function sumAmounts(one: Amounts, other: Amounts): Amounts {
   const sum = new Map(one);
-  for (const [name, amount] of other) {
+  addTo(sum, other);
+  return sum;
+}
+
+function addTo(sum: Map<string, Quantity>, amounts: Amounts): void {
+  for (const [name, amount] of amounts) {
     const present = sum.get(name);
     sum.set(name, present === undefined ? amount : sumQuantities([present, amount]));
   }
-  return sum;
+}
+
+function raiseTo(amounts: Map<string, Quantity>, name: string, amount: Quantity): void {
+  const present = amounts.get(name);
+  if (present === undefined || amount.nano > present.nano) amounts.set(name, amount);
 }
 
 /** Of each name the larger amount. */
 export function largerAmounts(one: Amounts, other: Amounts): Amounts {
   const larger = new Map(one);
-  for (const [name, amount] of other) {
-    const present = larger.get(name);
-    if (present === undefined || amount.nano > present.nano) larger.set(name, amount);
-  }
+  for (const [name, amount] of other) raiseTo(larger, name, amount);
   return larger;
 }
 
@@ -43,20 +49,22 @@ export function largerAmounts(one: Amounts, other: Amounts): Amounts {
  */
 export function podAmounts(spec: JsonObject | undefined, member: 'requests' | 'limits'): Amounts {
   const asked = (container: JsonObject) => amountsOf(objectAt(container, 'resources', member));
-  let running: Amounts = new Map();
-  let staying: Amounts = new Map();
-  let preparing: Amounts = new Map();
-  for (const container of objectsAt(spec, 'containers')) {
-    running = sumAmounts(running, asked(container));
-  }
+  const running = new Map<string, Quantity>();
+  const staying = new Map<string, Quantity>();
+  const preparing = new Map<string, Quantity>();
+  for (const container of objectsAt(spec, 'containers')) addTo(running, asked(container));
   for (const container of objectsAt(spec, 'initContainers')) {
+    const amounts = asked(container);
     if (textAt(container, 'restartPolicy') === 'Always') {
-      running = sumAmounts(running, asked(container));
-      staying = sumAmounts(staying, asked(container));
-      preparing = largerAmounts(preparing, staying);
-    } else {
-      preparing = largerAmounts(preparing, sumAmounts(asked(container), staying));
+      addTo(running, amounts);
+      addTo(staying, amounts);
+      continue;
+    }
+    for (const [name, amount] of amounts) {
+      const beside = staying.get(name);
+      raiseTo(preparing, name, beside === undefined ? amount : sumQuantities([amount, beside]));
     }
   }
-  return largerAmounts(running, preparing);
+  // What stays only grows, so that its sum covers the moments between.
+  return largerAmounts(running, largerAmounts(preparing, staying));
 }

@@ -1,7 +1,7 @@
 import type { Dialect } from '../dialect.ts';
 import { objectAt, objectsAt } from '../kinds/fill.ts';
 import type { AdmissionPlugin } from './chain.ts';
-import { setToleration, specOf, writtenPod } from './pods.ts';
+import { setTolerations, specOf, writtenPod } from './pods.ts';
 import type { AdmissionTools } from './tools.ts';
 
 /** Lets pods that ask for special devices onto the nodes that are kept for them (ADM-1). */
@@ -17,9 +17,11 @@ export function extendedResourceToleration({ dialect }: AdmissionTools): Admissi
         Object.keys(objectAt(one, 'resources', 'requests') ?? {}),
       );
       const extended = [...new Set(asked)].filter((name) => isExtended(name, dialect)).sort();
-      for (const key of extended) {
-        setToleration(spec, { key, operator: 'Exists', effect: 'NoSchedule' });
-      }
+      if (extended.length === 0) return undefined;
+      setTolerations(
+        spec,
+        extended.map((key) => ({ key, operator: 'Exists', effect: 'NoSchedule' })),
+      );
       return undefined;
     },
   };

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
+import { WorkBudget } from '../base/work.ts';
 import { textAt } from '../kinds/cells.ts';
 import { ensure, objectAt, objectsAt } from '../kinds/fill.ts';
 import type { Quantity } from '../meta/quantity.ts';
@@ -51,6 +52,14 @@ function together(problems: readonly string[]): string {
 
 const limitsOf = (range: ApiObject) => objectsAt(range, 'spec', 'limits');
 
+/** Most comparisons of a container with a limit or a default of one resource in one request. */
+const limitStepsMax = 200_000;
+
+const limitBudget = () => new WorkBudget({ what: 'the check of limits', steps: limitStepsMax });
+
+const countAt = (limit: JsonObject, ...members: readonly string[]) =>
+  members.reduce((sum, member) => sum + Object.keys(objectAt(limit, member) ?? {}).length, 0);
+
 function setDefaults(
   pod: ApiObject,
   { range, annotation }: { range: ApiObject; annotation: string },
@@ -63,12 +72,15 @@ function setDefaults(
     Object.assign(limits, objectAt(limit, 'default'));
   }
   const said: string[] = [];
+  const budget = limitBudget();
+  const defaultCount = Object.keys(requests).length + Object.keys(limits).length;
   const kinds = [
     ['containers', 'container'],
     ['initContainers', 'init container'],
   ] as const;
   for (const [member, word] of kinds) {
     for (const container of objectsAt(pod, 'spec', member)) {
+      budget.spend(defaultCount);
       const which = `${word} ${textAt(container, 'name')}`;
       const missing = (what: 'requests' | 'limits', defaults: JsonObject, one: string) => {
         const names = fillMissing(container, what, defaults);
@@ -108,9 +120,11 @@ interface Asked {
 function podProblems(pod: ApiObject, range: ApiObject): readonly string[] {
   const spec = objectAt(pod, 'spec');
   const containers = [...objectsAt(spec, 'containers'), ...objectsAt(spec, 'initContainers')];
+  const budget = limitBudget();
   return limitsOf(range).flatMap((limit) => {
     switch (textAt(limit, 'type')) {
       case 'Container':
+        budget.spend(containers.length * countAt(limit, 'min', 'max', 'maxLimitRequestRatio'));
         return containers.flatMap((container) => limitProblems(limit, askedBy(container)));
       case 'Pod': {
         const requests = podAmounts(spec, 'requests');

@@ -1,3 +1,4 @@
+import { appendAll } from '../base/lists.ts';
 import type { Dialect } from '../dialect.ts';
 import { type FieldError, invalid } from '../meta/field-error.ts';
 
@@ -66,10 +67,10 @@ export function policyOf(
     const level = levels.find((one) => one === levelText);
     const minor = versionText === undefined ? undefined : minorOf(versionText);
     if (levelText !== undefined) {
-      errors.push(...levelProblem(`metadata.labels[${levelLabel}]`, levelText));
+      appendAll(errors, levelProblem(`metadata.labels[${levelLabel}]`, levelText));
     }
     if (versionText !== undefined) {
-      errors.push(...versionProblem(`metadata.labels[${versionLabel}]`, versionText));
+      appendAll(errors, versionProblem(`metadata.labels[${versionLabel}]`, versionText));
     }
     const unread: Level = mode === 'enforce' ? 'restricted' : 'privileged';
     const otherwise = defaults[mode];

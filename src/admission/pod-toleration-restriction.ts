@@ -4,7 +4,7 @@ import { qualityOfService } from '../kinds/pod/quality.ts';
 import { notFound, StatusError } from '../meta/status.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import type { AdmissionPlugin } from './chain.ts';
-import { includes, mergeTolerations, specOf, writtenPod } from './pods.ts';
+import { comparisonBudget, includes, mergeTolerations, specOf, writtenPod } from './pods.ts';
 import type { AdmissionTools } from './tools.ts';
 
 /**
@@ -38,7 +38,11 @@ export function podTolerationRestriction(tools: AdmissionTools): AdmissionPlugin
     const tolerations = pod === undefined ? [] : objectsAt(specOf(pod), 'tolerations');
     if (tolerations.length === 0) return;
     const list = await named(call, allowed, cluster?.allowed);
-    const isAllowed = tolerations.every((one) => list.some((wider) => includes(wider, one)));
+    const budget = comparisonBudget();
+    const isAllowed = tolerations.every((one) => {
+      budget.spend(list.length);
+      return list.some((wider) => includes(wider, one));
+    });
     if (list.length === 0 || isAllowed) return;
     const why =
       'pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist';

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, jsonEqual } from '../base/json.ts';
+import { WorkBudget } from '../base/work.ts';
 import { textAt } from '../kinds/cells.ts';
 import { ensure, objectsAt } from '../kinds/fill.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -25,18 +26,33 @@ export function labelsAt(object: JsonObject | undefined, name: string): Record<s
   return isObject(value) ? (value as Record<string, string>) : {};
 }
 
-/** Adds what a pod bears with, unless it bears with as much already. */
+/** Most comparisons of tolerations that one request may cost: each may have to meet each other. */
+const comparisonsMax = 100_000;
+
+/** The comparisons of tolerations that a request has. */
+export const comparisonBudget = (): WorkBudget =>
+  new WorkBudget({ what: 'comparing tolerations', steps: comparisonsMax });
+
+/** Adds tolerations to others, without those that another covers. Throws WorkExceeded. */
 export function mergeTolerations(
   first: readonly JsonObject[],
   second: readonly JsonObject[],
 ): JsonObject[] {
   const all = [...first, ...second];
+  const budget = comparisonBudget();
   const merged: JsonObject[] = [];
+  const isCovered = (one: JsonObject, index: number) => {
+    budget.spend(merged.length);
+    if (merged.some((other) => includes(other, one))) return true;
+    for (let later = index + 1; later < all.length; later += 1) {
+      budget.spend();
+      const other = all[later] as JsonObject;
+      if (!jsonEqual(one, other) && includes(other, one)) return true;
+    }
+    return false;
+  };
   all.forEach((one, index) => {
-    if (merged.some((other) => includes(other, one))) return;
-    const later = all.slice(index + 1);
-    if (later.some((other) => !jsonEqual(one, other) && includes(other, one))) return;
-    merged.push(one);
+    if (!isCovered(one, index)) merged.push(one);
   });
   return merged;
 }
@@ -61,16 +77,20 @@ export function includes(wider: JsonObject, one: JsonObject): boolean {
   );
 }
 
-/** Puts a toleration in the place of one that differs in its seconds only, else behind all. */
-export function setToleration(spec: JsonObject, toleration: JsonObject): void {
-  const present = objectsAt(spec, 'tolerations');
-  const same = (one: JsonObject) =>
-    ['key', 'effect', 'operator', 'value'].every(
-      (name) => textAt(one, name) === textAt(toleration, name),
-    );
-  const index = present.findIndex(same);
-  spec['tolerations'] =
-    index < 0
-      ? [...present, toleration]
-      : present.map((one, at) => (at === index ? toleration : one));
+/** Adds tolerations; one that differs from a present one in its time alone takes its place. */
+export function setTolerations(spec: JsonObject, tolerations: readonly JsonObject[]): void {
+  const identityOf = (one: JsonObject) =>
+    JSON.stringify(['key', 'effect', 'operator', 'value'].map((name) => textAt(one, name)));
+  const list = [...objectsAt(spec, 'tolerations')];
+  const places = new Map<string, number>();
+  list.forEach((one, index) => {
+    const identity = identityOf(one);
+    if (!places.has(identity)) places.set(identity, index);
+  });
+  for (const toleration of tolerations) {
+    const place = places.get(identityOf(toleration));
+    if (place === undefined) list.push(toleration);
+    else list[place] = toleration;
+  }
+  spec['tolerations'] = list;
 }

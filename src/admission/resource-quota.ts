@@ -106,7 +106,8 @@ function chargesOf(tools: AdmissionTools, judged: Judged): readonly Charge[] {
   if (delta.size === 0) return [];
   checkCovered(tools, judged, new Set(counting.flatMap(({ names }) => names)));
   return counting.flatMap(({ quota, names }) => {
-    const amounts = new Map([...delta].filter(([name]) => names.includes(name)));
+    const counted = new Set(names);
+    const amounts = new Map([...delta].filter(([name]) => counted.has(name)));
     if (amounts.size === 0) return [];
     checkRoom(call, quota, amounts);
     return [{ quota: quota.metadata.name ?? '', amounts }];

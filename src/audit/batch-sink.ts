@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts';
+import { appendAll } from '../base/lists.ts';
 import type { AuditEvent } from './event.ts';
 import type { AuditSink, TellLoss } from './sink.ts';
 
@@ -60,7 +61,7 @@ class Batcher {
   take(events: readonly AuditEvent[]): boolean {
     const room = this.#isClosing ? 0 : this.#settings.bufferSize - this.#waiting.length;
     const taken = events.slice(0, room);
-    this.#waiting.push(...taken);
+    appendAll(this.#waiting, taken);
     const lost = events.slice(taken.length);
     if (lost.length > 0) {
       const why = this.#isClosing ? 'audit backend shut down' : 'audit buffer queue blocked';

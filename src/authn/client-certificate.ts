@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
 import type { Connection, Exchange } from '../base/exchange.ts';
+import { largest, smallest } from '../base/lists.ts';
 import type { Dialect } from '../dialect.ts';
 import type { UserInfo } from '../meta/types.ts';
 import {
@@ -134,8 +135,14 @@ function steadySpan(
   // A certificate is still valid in the millisecond at which it ends.
   const changes = certificates.flatMap((one) => [one.notBeforeMs, one.notAfterMs + 1]);
   return {
-    fromMs: Math.max(Number.NEGATIVE_INFINITY, ...changes.filter((ms) => ms <= nowMs)),
-    untilMs: Math.min(Number.POSITIVE_INFINITY, ...changes.filter((ms) => ms > nowMs)),
+    fromMs: largest(
+      Number.NEGATIVE_INFINITY,
+      changes.filter((ms) => ms <= nowMs),
+    ),
+    untilMs: smallest(
+      Number.POSITIVE_INFINITY,
+      changes.filter((ms) => ms > nowMs),
+    ),
   };
 }
 

@@ -1,3 +1,4 @@
+import { appendAll } from '../base/lists.ts';
 import { inOnePiece, WorkBudget } from '../base/work.ts';
 import { boundedList } from '../meta/answer-bounds.ts';
 import type { UserInfo } from '../meta/types.ts';
@@ -260,7 +261,7 @@ function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
     const key = `${rule.apiGroups[0]}/${rule.resources[0]}`;
     const known = simple.get(key);
     if (known === undefined) simple.set(key, { ...rule, verbs: [...rule.verbs] });
-    else known.verbs.push(...rule.verbs);
+    else appendAll(known.verbs, rule.verbs);
   }
   return [...others, ...simple.values()];
 }

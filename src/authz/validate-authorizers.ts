@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, textOf } from '../base/json.ts';
+import { appendAll } from '../base/lists.ts';
 import { parseGoDuration } from '../engines/schema/go-duration.ts';
 import {
   duplicate,
@@ -38,7 +39,7 @@ export function validateAuthorizers(authorizers: readonly JsonObject[], rules: R
       errors.push(typeError);
       continue;
     }
-    errors.push(...nameProblems(authorizer, { path, names: seen.names }));
+    appendAll(errors, nameProblems(authorizer, { path, names: seen.names }));
     const { webhook } = authorizer;
     if (textOf(authorizer['type']) !== 'Webhook') {
       if (isObject(webhook)) {
@@ -48,9 +49,9 @@ export function validateAuthorizers(authorizers: readonly JsonObject[], rules: R
     } else if (!isObject(webhook)) {
       errors.push(required(`${path}.webhook`, 'required when type=Webhook'));
     } else {
-      errors.push(...webhookProblems(webhook, { path, rules }));
+      appendAll(errors, webhookProblems(webhook, { path, rules }));
       const judged = judgeConditions(webhook, { path, rules });
-      errors.push(...judged.errors);
+      appendAll(errors, judged.errors);
       conditions.set(index, judged.conditions);
     }
   }

@@ -76,6 +76,19 @@ export function jsonEqual(one: JsonValue | undefined, other: JsonValue | undefin
   return !Array.isArray(other) && membersEqual(one, other);
 }
 
+/** The same text for values that `jsonEqual` takes as equal, and for no others. */
+export function canonical(value: JsonValue): string {
+  if (typeof value === 'bigint') return String(value);
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  const members: string[] = [];
+  for (const name of Object.keys(value).sort()) {
+    const inner = value[name];
+    if (inner !== undefined) members.push(`${JSON.stringify(name)}:${canonical(inner)}`);
+  }
+  return `{${members.join(',')}}`;
+}
+
 /** Like `jsonEqual`, of two objects' members but one. */
 export function jsonEqualBut(one: JsonObject, other: JsonObject, left: string): boolean {
   return membersEqual(one, other, left);

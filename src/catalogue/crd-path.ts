@@ -1,4 +1,5 @@
 import { isObject, type JsonValue, member } from '../base/json.ts';
+import { appendAll } from '../base/lists.ts';
 import { type FilterTest, filterOf } from './crd-path-filter.ts';
 
 /** One step of a path, from each value to those it leads to. */
@@ -68,7 +69,7 @@ function parse(path: string, depth: number): Path | undefined {
   while (rest !== '') {
     const found = rest.startsWith('[') ? bracketStep(rest, depth) : dotStep(rest);
     if (found === undefined) return undefined;
-    steps.push(...found.steps);
+    appendAll(steps, found.steps);
     rest = rest.slice(found.length).replace(between, '');
   }
   return steps;

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, jsonEqual, member } from '../base/json.ts';
+import { appendAll } from '../base/lists.ts';
 import { applyDefaults } from '../engines/schema/defaults.ts';
 import { type EmbeddedRules, validateEmbedded } from '../engines/schema/embedded.ts';
 import { validateUniqueness } from '../engines/schema/list-uniqueness.ts';
@@ -189,12 +190,12 @@ function validateStatusChange(rules: VersionRules, change: Change): readonly Fie
   const status = object['status'];
   const errors: FieldError[] = [];
   if (schema !== undefined && status !== undefined) {
-    errors.push(...validate(schema)(status, { prefix: 'status', old: old['status'] }));
+    appendAll(errors, validate(schema)(status, { prefix: 'status', old: old['status'] }));
   }
-  errors.push(...statusScaleErrors(rules.scale, object));
+  appendAll(errors, statusScaleErrors(rules.scale, object));
   const repeated = validateUniqueness(rules.schema, object);
   if (repeated.length > 0 && validateUniqueness(rules.schema, old).length === 0) {
-    errors.push(...repeated);
+    appendAll(errors, repeated);
   }
   return withRules(rules, errors, change);
 }

@@ -8,6 +8,7 @@ import {
 } from '../authn/bootstrap-token.ts';
 import type { Clock } from '../base/clock.ts';
 import { isObject, type JsonObject, jsonEqual } from '../base/json.ts';
+import { smallest } from '../base/lists.ts';
 import type { Logger } from '../base/log.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
@@ -85,7 +86,11 @@ export function startBootstrapSigner(
     if (!jsonEqual(wanted, dataOf(current))) {
       await inside.change(at, (object) => ({ ...object, data: signed(object, tokens) }));
     }
-    const next = Math.min(...tokens.map(({ expiresMs }) => expiresMs ?? Number.POSITIVE_INFINITY));
+    const never = Number.POSITIVE_INFINITY;
+    const next = smallest(
+      never,
+      tokens.map(({ expiresMs }) => expiresMs ?? never),
+    );
     if (Number.isFinite(next)) queue.addAfter('all', Math.min(next - nowMs, lookAgainMs));
   };
   const queue = createWorkQueue({

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts';
+import { largest } from '../base/lists.ts';
 import type { Logger } from '../base/log.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -142,7 +143,7 @@ function lastWrittenMs(entry: Entry): number {
   const { metadata } = decodeEntry(entry) as ApiObject;
   const times = [metadata.creationTimestamp, ...(metadata.managedFields ?? []).map(timeOf)];
   const known = times.map((time) => Date.parse(time ?? '')).filter((time) => !Number.isNaN(time));
-  return Math.max(0, ...known);
+  return largest(0, known);
 }
 
 function timeOf(field: { readonly time?: string }): string | undefined {

@@ -1,3 +1,4 @@
+import { largest } from '../base/lists.ts';
 import type { Counter, Gauge, Histogram, MetricRegistry } from '../base/metrics.ts';
 
 /** What a queue shows of itself when somebody asks. */
@@ -71,7 +72,7 @@ function lookAt({ state, depth, unfinished, longest }: ShownQueue, nowMs: number
   const seconds = Array.from(state.begun(), (beganMs) => (nowMs - beganMs) / 1000);
   depth.set(state.depth);
   unfinished.set(seconds.reduce((sum, one) => sum + one, 0));
-  longest.set(Math.max(0, ...seconds));
+  longest.set(largest(0, seconds));
 }
 
 function createFamilies(registry: MetricRegistry) {

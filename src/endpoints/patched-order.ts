@@ -46,7 +46,8 @@ function ordered(
 function namesOf(value: JsonObject, declared: Schema['properties']): readonly string[] {
   const names = Object.keys(value).filter((name) => value[name] !== undefined);
   if (declared === undefined) return names.sort();
-  const known = [...declared.keys()].filter((name) => names.includes(name));
+  const present = new Set(names);
+  const known = [...declared.keys()].filter((name) => present.has(name));
   return [...known, ...names.filter((name) => !declared.has(name)).sort()];
 }
 

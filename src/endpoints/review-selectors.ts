@@ -1,5 +1,6 @@
 import type { Attributes } from '../authz/contract.ts';
 import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
+import { appendAll } from '../base/lists.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -51,8 +52,9 @@ function validate(resource: JsonObject, which: Which): FieldError[] {
     errors.push(required(`${path}.requirements`, why));
   }
   for (const [index, requirement] of requirements.entries()) {
-    errors.push(
-      ...validateRequirement(requirement, { which, at: `${path}.requirements[${index}]` }),
+    appendAll(
+      errors,
+      validateRequirement(requirement, { which, at: `${path}.requirements[${index}]` }),
     );
   }
   return errors;

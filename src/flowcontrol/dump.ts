@@ -1,3 +1,4 @@
+import { largest } from '../base/lists.ts';
 import { printGoDuration } from '../engines/schema/go-duration.ts';
 import type { PriorityLevel } from './priority-level.ts';
 import type { PriorityLevels } from './priority-levels.ts';
@@ -39,7 +40,10 @@ function table(rows: Rows): string {
     row.map((cell, index) => (index < row.length - 1 ? `${cell},` : cell)),
   );
   const widths = (texts[0] ?? []).map((_, index) =>
-    Math.max(cellWidthMin, ...texts.map((row) => Array.from(row[index] ?? '').length + 1)),
+    largest(
+      cellWidthMin,
+      texts.map((row) => Array.from(row[index] ?? '').length + 1),
+    ),
   );
   const padded = (cell: string, index: number) => {
     const missing = (widths[index] ?? 0) - Array.from(cell).length;

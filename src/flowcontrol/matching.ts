@@ -19,7 +19,7 @@ export function matcherFor(
   const resources = own.flatMap(({ resourceRules }) => resourceRules);
   const urls = own.flatMap(({ urlRules }) => urlRules);
   const allResources = resources.some(isEveryResource);
-  const allUrls = urls.some(({ verbs, urls }) => isStar(verbs) && urls.includes('*'));
+  const allUrls = urls.some((rule) => isStar(rule.verbs) && rule.urls.includes('*'));
   return {
     scope: allResources && allUrls ? 'all' : 'some',
     matches(info) {

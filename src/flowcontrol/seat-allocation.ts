@@ -1,3 +1,4 @@
+import { largest } from '../base/lists.ts';
 /** What a level may have at least and at most, and what it would like. */
 export interface SeatClaim {
   readonly lower: number;
@@ -33,7 +34,10 @@ export function allocateSeats(
   const highest = claims.reduce((all, { upper }) => all + upper, 0);
   if (lowest - sum > tolerance || sum - highest > tolerance) return undefined;
   let low = 0;
-  let high = Math.max(0, ...claims.map(({ upper, target }) => upper / Math.max(target, targetMin)));
+  let high = largest(
+    0,
+    claims.map(({ upper, target }) => upper / Math.max(target, targetMin)),
+  );
   for (let step = 0; step < stepsMax && low < high; step += 1) {
     const middle = (low + high) / 2;
     if (middle === low || middle === high) break;

@@ -1,6 +1,5 @@
 import { isObject, type JsonValue } from '../base/json.ts';
-import { shortened, shownValueMax } from '../meta/answer-bounds.ts';
-import { type FieldError, goQuoted, invalid, lazyError } from '../meta/field-error.ts';
+import { type FieldError, goItems, goQuoted, invalid } from '../meta/field-error.ts';
 
 /** Checks that many kinds share. */
 
@@ -65,29 +64,13 @@ export function sortedKeys(
 /** `path[key]`, as upstream writes a map's member. */
 export const keyed = (path: string, key: string) => `${path}[${key}]`;
 
-/**
- * An `Invalid value` that upstream prints as a Go value.
- * @param goText that value's text, or what prints it when the error is shown: required where each of
- *   many errors shows the whole list
- */
-export function invalidGo(
-  field: string,
-  goText: string | (() => string),
-  detail: string,
-): FieldError {
-  return lazyError('FieldValueInvalid', field, () => {
-    const shown = shortened(typeof goText === 'string' ? goText : goText(), shownValueMax);
-    return `Invalid value: ${shown}${detail === '' ? '' : `: ${detail}`}`;
-  });
-}
-
 /** A list of strings as Go prints it with `%#v`. */
 export function goStrings(values: readonly string[]): string {
-  return `[]string{${values.map(goQuoted).join(', ')}}`;
+  return `[]string{${goItems(values, goQuoted)}}`;
 }
 
 /** A list as Go prints it with `%#v`: `[]core.IPFamily{"IPv4"}`, and an absent one as nil. */
 export function goList(type: string, values: readonly string[] | undefined): string {
   if (values === undefined) return `[]${type}(nil)`;
-  return `[]${type}{${values.map(goQuoted).join(', ')}}`;
+  return `[]${type}{${goItems(values, goQuoted)}}`;
 }

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../base/json.ts';
+import { appendAll } from '../base/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -45,7 +46,7 @@ function validateCondition(condition: JsonObject, path: string): FieldError[] {
   if (textAt(condition, 'lastTransitionTime') === '') {
     errors.push(required(`${path}.lastTransitionTime`, 'must be set'));
   }
-  errors.push(...validateReason(textAt(condition, 'reason'), `${path}.reason`));
+  appendAll(errors, validateReason(textAt(condition, 'reason'), `${path}.reason`));
   if (Buffer.byteLength(textAt(condition, 'message')) > messageBytesMax) {
     errors.push(tooLong(`${path}.message`, messageBytesMax));
   }

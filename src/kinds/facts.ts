@@ -1,3 +1,4 @@
+import { appendAll } from '../base/lists.ts';
 import { factsByHand, stemsByHand } from './facts-by-hand.ts';
 import { factsByGroup, groupStems as generatedStems } from './gen/index.ts';
 
@@ -107,8 +108,8 @@ function parseGroup(group: string, texts: readonly string[]): ReadonlyMap<string
     const [head = '', ...blocks] = text.split('\n#');
     const [version = '', ...named] = head.split('\n');
     const known = parts.get(version);
-    known?.blocks.push(...blocks);
     if (known === undefined) parts.set(version, { own: `${group}.${version}`, named, blocks });
+    else appendAll(known.blocks, blocks);
   }
   return new Map([...parts].map(([version, part]) => [version, versionOf(part)]));
 }

@@ -10,6 +10,9 @@ export const listedBytesMax = 64 * 1024;
  */
 export const pairWarningsMax = 10 * listedMax;
 
+/** The same for errors: a rule that compares items with each other complains of no more pairs. */
+export const pairErrorsMax = 1000;
+
 /** Most characters of one value that an answer shows. */
 export const shownValueMax = 8 * 1024;
 

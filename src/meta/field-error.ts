@@ -132,6 +132,29 @@ export function invalid(field: string, value: JsonValue | undefined, detail: str
     withDetail(`Invalid value: ${shownBad(value)}`, detail),
   );
 }
+/**
+ * An `Invalid value` that upstream prints as a Go value.
+ * @param show prints the value when the error is shown: each of many errors may show the whole list
+ */
+export function invalidGo(field: string, show: () => string, detail: string): FieldError {
+  return lazyError('FieldValueInvalid', field, () => {
+    const text = show();
+    const shown = text.length > shownValueMax ? `${text.slice(0, shownValueMax)}...` : text;
+    return withDetail(`Invalid value: ${shown}`, detail);
+  });
+}
+/** Items of a list as Go prints them; of a long list no more than an answer shows. */
+export function goItems<Item>(items: readonly Item[], print: (item: Item) => string): string {
+  const texts: string[] = [];
+  let length = 0;
+  for (const item of items) {
+    const text = print(item);
+    texts.push(text);
+    length += text.length;
+    if (length > shownValueMax) break;
+  }
+  return texts.join(', ');
+}
 export function typeInvalid(
   field: string,
   value: JsonValue | undefined,

@@ -1,3 +1,4 @@
+import { appendAll } from '../base/lists.ts';
 import { type FieldError, invalid, required } from './field-error.ts';
 
 /**
@@ -76,7 +77,11 @@ export const qualifiedName: NameRule = (value) => {
   const [prefix] = parts;
   if (parts.length === 2 && prefix !== undefined) {
     if (prefix === '') messages.push('prefix part must be non-empty');
-    else messages.push(...dnsSubdomain(prefix).map((message) => `prefix part ${message}`));
+    else
+      appendAll(
+        messages,
+        dnsSubdomain(prefix).map((message) => `prefix part ${message}`),
+      );
   }
   if (name === '') messages.push('name part must be non-empty');
   else if (name.length > 63) messages.push(`name part ${maxLength(63)}`);

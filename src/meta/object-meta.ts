@@ -1,4 +1,13 @@
-import { type FieldError, forbiddenField, invalid, required, tooLong } from './field-error.ts';
+import { appendAll } from '../base/lists.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  goItems,
+  invalid,
+  invalidGo,
+  required,
+  tooLong,
+} from './field-error.ts';
 import { validateFieldManager } from './field-manager-name.ts';
 import { breaks, labelValue, qualifiedName } from './names.ts';
 import { validateOwnerReferences } from './owner-references.ts';
@@ -123,8 +132,7 @@ function validateFinalizers(finalizers: readonly string[], rules: MetaRules): Fi
   const errors = finalizers.flatMap((name) => breaks(path, name, qualifiedName));
   if (finalizers.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)) {
     const why = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`;
-    const message = `Invalid value: ${goStringList(finalizers)}: ${why}`;
-    errors.push({ type: 'FieldValueInvalid', field: path, message });
+    errors.push(invalidGo(path, () => goStringList(finalizers), why));
   }
   return [...errors, ...plainFinalizers(finalizers, rules)];
 }
@@ -143,7 +151,7 @@ function plainFinalizers(
 }
 
 function goStringList(values: readonly string[]): string {
-  return `[]string{${values.map((value) => JSON.stringify(value)).join(', ')}}`;
+  return `[]string{${goItems(values, (value) => JSON.stringify(value))}}`;
 }
 
 function isFineEntry({ operation, fieldsType, manager, subresource }: ManagedFieldsEntry): boolean {
@@ -167,7 +175,7 @@ function validateManagedFields(entries: readonly ManagedFieldsEntry[], path: str
     if (fieldsType !== undefined && fieldsType !== 'FieldsV1') {
       errors.push(invalid(`${at}.fieldsType`, fieldsType, 'must be `FieldsV1`'));
     }
-    errors.push(...validateFieldManager(entry.manager ?? '', `${at}.manager`));
+    appendAll(errors, validateFieldManager(entry.manager ?? '', `${at}.manager`));
     if (Buffer.byteLength(subresource) > subresourceBytesMax) {
       errors.push(tooLong(`${at}.subresource`, subresourceBytesMax));
     }

@@ -1,5 +1,6 @@
-import { jsonEqual } from '../base/json.ts';
-import { type FieldError, invalid } from './field-error.ts';
+import { canonical } from '../base/json.ts';
+import { appendAll } from '../base/lists.ts';
+import { type FieldError, goItems, invalid, invalidGo } from './field-error.ts';
 import { type OwnerReference, parseApiVersion } from './types.ts';
 
 /** Judges references to owners: each whole, at most one the controller (META-7). */
@@ -10,7 +11,7 @@ export function validateOwnerReferences(
   const errors: FieldError[] = [];
   let controller = '';
   for (const reference of references) {
-    errors.push(...validateReference(reference, path));
+    appendAll(errors, validateReference(reference, path));
     if (reference.controller !== true) continue;
     const name = `${reference.kind ?? ''}/${reference.name ?? ''}`;
     if (controller === '') controller = name;
@@ -18,8 +19,8 @@ export function validateOwnerReferences(
       const why =
         'Only one reference can have Controller set to true. ' +
         `Found "true" in references for ${controller} and ${name}`;
-      const shown = references.map(goReference).join(', ');
-      errors.push(invalidGo(path, `[]v1.OwnerReference{${shown}}`, why));
+      const show = () => `[]v1.OwnerReference{${goItems(references, goReference)}}`;
+      errors.push(invalidGo(path, show, why));
     }
   }
   return errors;
@@ -36,13 +37,9 @@ function validateReference(reference: OwnerReference, path: string): FieldError[
   if (uid === '') errors.push(invalid(`${path}.uid`, uid, 'uid must not be empty'));
   if (apiVersion === 'v1' && kind === 'Event') {
     const why = '/v1, Kind=Event is disallowed from being an owner';
-    errors.push(invalidGo(path, goReference(reference), why));
+    errors.push(invalidGo(path, () => goReference(reference), why));
   }
   return errors;
-}
-
-function invalidGo(field: string, shown: string, why: string): FieldError {
-  return { type: 'FieldValueInvalid', field, message: `Invalid value: ${shown}: ${why}` };
 }
 
 /** As Go prints the struct, except for its pointers: those are addresses, of no use to a reader. */
@@ -66,13 +63,13 @@ export function dedupOwnerReferences(references: readonly OwnerReference[]): {
 } {
   const kept: OwnerReference[] = [];
   const duplicateUids: string[] = [];
-  const byUid = new Map<string, OwnerReference[]>();
+  const seen = new Set<string>();
   for (const reference of references) {
-    const same = byUid.get(reference.uid) ?? [];
-    if (same.some((one) => jsonEqual(one, reference))) duplicateUids.push(reference.uid);
+    const identity = canonical({ ...reference });
+    if (seen.has(identity)) duplicateUids.push(reference.uid);
     else {
+      seen.add(identity);
       kept.push(reference);
-      byUid.set(reference.uid, [...same, reference]);
     }
   }
   return { kept, duplicateUids };

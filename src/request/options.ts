@@ -1,4 +1,5 @@
 import type { JsonValue } from '../base/json.ts';
+import { appendAll } from '../base/lists.ts';
 import type { Dialect } from '../dialect.ts';
 import {
   type FieldError,
@@ -238,7 +239,8 @@ export function parseDeleteOptions(
   if (propagationPolicy !== undefined && policy === undefined) {
     errors.push(notSupported('propagationPolicy', propagationPolicy, [...policies, 'nil']));
   }
-  errors.push(...validateDryRun(dryRun), ...validateIgnoredReadError(given));
+  appendAll(errors, validateDryRun(dryRun));
+  appendAll(errors, validateIgnoredReadError(given));
   if (errors.length > 0) throw invalidOptions(dialect, { kind: 'DeleteOptions', errors });
   return {
     dryRun: dryRun.length > 0,

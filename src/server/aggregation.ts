@@ -1,5 +1,6 @@
 import type { Aggregation } from '../aggregation/aggregation.ts';
 import type { Timer } from '../base/clock.ts';
+import { appendAll } from '../base/lists.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { QueueMeters } from '../controllers/queue-metrics.ts';
 import { listEntries } from '../controllers/removal.ts';
@@ -190,7 +191,7 @@ class Host implements AggregationHost {
   async #load(): Promise<void> {
     const { openAggregation } = await import('./open-aggregation.ts');
     const { aggregation, closers } = openAggregation(this.#sources);
-    this.#closers.push(...closers);
+    appendAll(this.#closers, closers);
     this.#loaded = aggregation;
   }
 }

@@ -1,3 +1,4 @@
+import { appendAll } from '../base/lists.ts';
 /**
  * The little of DER that writing a certificate takes (X.690). Every function gives a whole
  * tag-length-value element.
@@ -65,7 +66,7 @@ export function objectIdentifier(dotted: string): Buffer {
   for (const arc of rest) {
     const digits = [arc & 0x7f];
     for (let high = arc >>> 7; high > 0; high >>>= 7) digits.unshift(0x80 | (high & 0x7f));
-    octets.push(...digits);
+    appendAll(octets, digits);
   }
   return element(0x06, Buffer.from(octets));
 }

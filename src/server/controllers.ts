@@ -1,3 +1,4 @@
+import { appendAll } from '../base/lists.ts';
 import { startApiServices } from '../controllers/api-services.ts';
 import { startClusterRoleAggregation } from '../controllers/cluster-role-aggregation.ts';
 import type { ServerPeers } from '../controllers/default-service.ts';
@@ -130,7 +131,8 @@ export function startControllers(options: {
     const own = startOwnService(options);
     if (own !== undefined) started.push(own);
   }
-  started.push(...startIdentityControllers(options), ...startResourceControllers(options));
+  appendAll(started, startIdentityControllers(options));
+  appendAll(started, startResourceControllers(options));
   return {
     async close() {
       await Promise.all(started.map((controller) => controller.close()));

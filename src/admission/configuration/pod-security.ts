@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
+import { appendAll, repeats } from '../../base/lists.ts';
 import { decodeConfiguration, listType, structType, textType } from '../../codec/configuration.ts';
 import type { Dialect } from '../../dialect.ts';
 import { duplicate, type FieldError, invalid } from '../../meta/field-error.ts';
@@ -56,14 +57,14 @@ export async function readPodSecurity(
   const standardOf = (mode: (typeof modes)[number]): Standard => {
     const level = given(mode, 'privileged');
     const version = given(`${mode}-version`, 'latest');
-    errors.push(...levelProblem(`defaults.${mode}`, level));
-    errors.push(...versionProblem(`defaults.${mode}-version`, version));
+    appendAll(errors, levelProblem(`defaults.${mode}`, level));
+    appendAll(errors, versionProblem(`defaults.${mode}-version`, version));
     const minor = minorOf(version);
     return { level: level as Level, minor: minor === 'unreadable' ? undefined : minor };
   };
   const [enforce, warn, audit] = modes.map(standardOf) as [Standard, Standard, Standard];
   const namesOf = (name: (typeof exempted)[number]) => textsOf(member(exemptions, name));
-  for (const name of exempted) errors.push(...checkExempted(name, namesOf(name)));
+  for (const name of exempted) appendAll(errors, checkExempted(name, namesOf(name)));
   refuse(errors);
   return {
     defaults: { enforce, warn, audit },
@@ -83,11 +84,12 @@ const problemsOf: Readonly<Record<(typeof exempted)[number], (name: string) => r
   };
 
 function checkExempted(name: (typeof exempted)[number], given: readonly string[]): FieldError[] {
+  const isRepeated = repeats(given);
   return given.flatMap((one, index) => {
     const path = `exemptions.${name}[${index}]`;
     const problems = problemsOf[name](one);
     if (problems.length > 0) return [invalid(path, one, problems.join(', '))];
-    return given.indexOf(one) < index ? [duplicate(path, one)] : [];
+    return isRepeated[index] === true ? [duplicate(path, one)] : [];
   });
 }
 

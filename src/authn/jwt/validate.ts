@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import { appendAll } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
 import { selects } from '../../engines/cel/selections.ts';
 import { childPath, indexPath } from '../../engines/schema/path.ts';
@@ -79,7 +80,7 @@ export function validateAuthentication(
     if (discoveryUrl !== '') discoveryUrls.add(`${at}.issuer.discoveryURL`, discoveryUrl);
     return { configuration, expressions };
   });
-  errors.push(...anonymousErrors(anonymous, options));
+  appendAll(errors, anonymousErrors(anonymous, options));
   return { errors, authenticators };
 }
 
@@ -145,14 +146,15 @@ class AuthenticatorValidation {
     const { url, discoveryURL, certificateAuthority } = issuer;
     if (url === '') this.#errors.push(required(`${at}.url`, 'URL is required'));
     else {
-      this.#errors.push(...this.#disallowed(`${at}.url`, url), ...urlErrors(`${at}.url`, url));
+      appendAll(this.#errors, this.#disallowed(`${at}.url`, url));
+      appendAll(this.#errors, urlErrors(`${at}.url`, url));
     }
     if (discoveryURL !== null && discoveryURL !== '') {
       const field = `${at}.discoveryURL`;
       if (url !== '' && withoutSlashes(url) === withoutSlashes(discoveryURL)) {
         this.#errors.push(invalid(field, discoveryURL, 'discoveryURL must be different from URL'));
       }
-      this.#errors.push(...urlErrors(field, discoveryURL));
+      appendAll(this.#errors, urlErrors(field, discoveryURL));
     }
     this.#audiences(issuer, at);
     const problem = certificateAuthority === '' ? undefined : bundleProblem(certificateAuthority);
@@ -269,7 +271,7 @@ class AuthenticatorValidation {
     const compiled: { key: string; value: Expression }[] = [];
     list.forEach(({ key, valueExpression }, index) => {
       const place = indexPath(at, index);
-      this.#errors.push(...this.#keyErrors(`${place}.key`, key));
+      appendAll(this.#errors, this.#keyErrors(`${place}.key`, key));
       if (!keys.add(`${place}.key`, key)) return;
       const field = `${place}.valueExpression`;
       if (valueExpression === '') {

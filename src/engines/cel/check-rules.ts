@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { type FieldError, forbiddenField, internal, invalid } from '../../meta/field-error.ts';
 import { childPath } from '../schema/path.ts';
 import type { CelRule, Schema } from '../schema/schema.ts';
@@ -38,7 +39,7 @@ export function checkRules(at: {
   for (const place of placesOf(root)) {
     const { rules = [] } = place.schema;
     if (rules.length === 0 || at.blocked(place.path)) continue;
-    errors.push(...placeErrors(place, rules, budget));
+    appendAll(errors, placeErrors(place, rules, budget));
   }
   return [...errors, ...budget.errors(at.path)];
 }

@@ -61,7 +61,8 @@ function stringSize(schema: Schema): DeclaredSize {
   const { enum: allowed = [], maxLength } = schema.validation ?? {};
   if (maxLength !== undefined || allowed.length === 0) return textSize(schema);
   const lengths = allowed.map((one) => (typeof one === 'string' ? Buffer.byteLength(one) : 0));
-  return { max: Math.max(...lengths), jsonBytesMin: 2 };
+  const max = lengths.reduce((longest, length) => Math.max(longest, length));
+  return { max, jsonBytesMin: 2 };
 }
 
 /** A character may take four bytes. */

@@ -1,3 +1,4 @@
+import { appendAll } from '../../base/lists.ts';
 import type { CallExpr, Expr, Literal } from './ast.ts';
 import type { Issue } from './issues.ts';
 import { timestamp } from './library/arithmetic.ts';
@@ -16,7 +17,7 @@ export function literalIssues(expr: Expr, types: Types): readonly Issue[] {
   const visit = (node: Expr, isFormatted: boolean): void => {
     const issue = node.kind === 'call' ? callIssue(node, types) : undefined;
     if (issue !== undefined) issues.push(issue);
-    if (!isFormatted) issues.push(...mixedIssues(node, types));
+    if (!isFormatted) appendAll(issues, mixedIssues(node, types));
     // What is formatted may be of any types.
     const inside = isFormatted || (node.kind === 'call' && node.name === 'format');
     for (const child of childrenOf(node)) visit(child, inside);

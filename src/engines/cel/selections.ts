@@ -1,3 +1,4 @@
+import { appendAll } from '../../base/lists.ts';
 import type { Expr } from './ast.ts';
 import { parse } from './parser.ts';
 
@@ -16,7 +17,7 @@ export function selects(
       const { operand } = expr;
       if (operand.kind === 'ident' && operand.name === wanted.variable) return true;
     }
-    open.push(...childrenOf(expr));
+    appendAll(open, childrenOf(expr));
   }
   return false;
 }

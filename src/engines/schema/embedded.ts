@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { DecodeError } from './depth.ts';
@@ -175,7 +176,7 @@ function checkMetadata(resource: JsonObject, at: Checked): void {
   try {
     const coerced = decodeTyped(at.rules.objectMeta)(metadata);
     const named = { ...coerced, name: coerced['name'] ?? 'fakename' };
-    at.errors.push(...at.rules.validateMeta(named, field));
+    appendAll(at.errors, at.rules.validateMeta(named, field));
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
     at.errors.push(invalid(field, metadata, error.message));

@@ -1,4 +1,5 @@
 import {
+  canonical,
   isObject,
   type JsonArray,
   type JsonObject,
@@ -9,7 +10,6 @@ import { duplicate, type FieldError, invalid } from '../../meta/field-error.ts';
 import { goBadValue } from './go-wording.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
 import { anySchema, type Property, resolved, type Schema, saysNothing } from './schema.ts';
-import { canonical } from './validate.ts';
 
 type Check = (value: JsonValue, path: string, errors: FieldError[]) => void;
 const checks = new WeakMap<Schema, Check | null>();

@@ -1,4 +1,4 @@
-import { type JsonValue, jsonEqual } from '../../base/json.ts';
+import { canonical, type JsonValue } from '../../base/json.ts';
 import {
   type FieldError,
   goFloat,
@@ -129,8 +129,15 @@ export function formatValueCheck(format: string): ValueCheck | undefined {
 export function enumCheck(allowed: readonly JsonValue[] | undefined): ValueCheck | undefined {
   if (allowed === undefined || allowed.length === 0) return undefined;
   const names = allowed.map((one) => (typeof one === 'string' ? one : showValue(one)));
+  const isStructured = (value: JsonValue) => typeof value === 'object' && value !== null;
+  const scalars = new Set(allowed.filter((one) => !isStructured(one)));
+  const structured = new Set(allowed.filter(isStructured).map(canonical));
+  const isAllowed = (value: JsonValue) =>
+    isStructured(value)
+      ? structured.size > 0 && structured.has(canonical(value))
+      : value !== null && scalars.has(value);
   return (value, path, errors) => {
-    if (value !== null && allowed.some((one) => jsonEqual(one, value))) return;
+    if (isAllowed(value)) return;
     errors.push(notSupported(fieldOf(path), value, names, goBadValue));
   };
 }

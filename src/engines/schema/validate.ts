@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { canonical, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { listedMax } from '../../meta/answer-bounds.ts';
 import { type FieldError, invalid, ofField, required, tooMany } from '../../meta/field-error.ts';
 import { correlate, correlateItem, correlateMember, isUnchanged } from './correlation.ts';
@@ -201,16 +201,6 @@ function itemsCheck(
 
 function hasDuplicates(list: readonly JsonValue[]): boolean {
   return new Set(list.map((item) => canonical(item))).size < list.length;
-}
-
-/** One text per value, whatever the order of members. */
-export function canonical(value: JsonValue): string {
-  if (typeof value === 'bigint') return String(value);
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  const members = Object.keys(value).sort();
-  const texts = members.map((name) => `${JSON.stringify(name)}:${canonical(value[name] ?? null)}`);
-  return `{${texts.join(',')}}`;
 }
 
 function membersCheck(

@@ -1,4 +1,5 @@
 import type { JsonValue } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { FieldError } from '../../meta/field-error.ts';
 import type { Correlation } from './correlation.ts';
 
@@ -14,7 +15,7 @@ export function newResult(): Result {
 
 /** Adds what another result found. */
 export function mergeInto(target: Result, other: Result): void {
-  if (other.errors.length > 0) target.errors.push(...other.errors);
+  if (other.errors.length > 0) appendAll(target.errors, other.errors);
   target.checks += other.checks;
 }
 

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { duplicate, type FieldError, required, tooMany } from '../../meta/field-error.ts';
 import { breaks, qualifiedName } from '../../meta/names.ts';
 import { textAt } from '../cells.ts';
@@ -24,10 +25,13 @@ export function validateMatchConditions(
     if (expression === '') errors.push(required(field));
     else {
       const { check } = options;
-      errors.push(...checkedExpression(expression, { field, check, variables, wanted: ['bool'] }));
+      appendAll(
+        errors,
+        checkedExpression(expression, { field, check, variables, wanted: ['bool'] }),
+      );
     }
     if (name === '') errors.push(required(`${at}.name`));
-    else errors.push(...breaks(`${at}.name`, name, qualifiedName));
+    else appendAll(errors, breaks(`${at}.name`, name, qualifiedName));
     if (name !== '' && names.has(name)) errors.push(duplicate(`${at}.name`, name));
     names.add(name);
   });

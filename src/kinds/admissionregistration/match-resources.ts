@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll, repeats } from '../../base/lists.ts';
 import { duplicate, type FieldError, notSupported, required } from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { breaks, pathSegment } from '../../meta/names.ts';
@@ -31,7 +32,7 @@ export function validateMatchResources(match: JsonObject, path: string): FieldEr
   for (const name of ['namespaceSelector', 'objectSelector']) {
     const selector = objectAt(match, name) as unknown as LabelSelector | undefined;
     if (selector === undefined) errors.push(required(`${path}.${name}`));
-    errors.push(...validateLabelSelector(selector, `${path}.${name}`));
+    appendAll(errors, validateLabelSelector(selector, `${path}.${name}`));
   }
   return [
     ...errors,
@@ -45,10 +46,13 @@ export function validateMatchResources(match: JsonObject, path: string): FieldEr
 
 function validateNamedRule(rule: JsonObject, path: string): FieldError[] {
   const names = listAt(rule, 'resourceNames').map(String);
+  const isRepeated = repeats(names);
   const errors = names.flatMap((name, index) => {
     const field = `${path}.resourceNames[${index}]`;
-    const isRepeated = names.indexOf(name) < index;
-    return [...breaks(field, name, pathSegment), ...(isRepeated ? [duplicate(field, name)] : [])];
+    return [
+      ...breaks(field, name, pathSegment),
+      ...(isRepeated[index] === true ? [duplicate(field, name)] : []),
+    ];
   });
   return [...errors, ...validateOperationRule(rule, path)];
 }

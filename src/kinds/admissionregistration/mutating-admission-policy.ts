@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
@@ -73,7 +74,7 @@ function validateMutation(mutation: JsonObject, path: string, scope: PolicyScope
   if (given === undefined) {
     const detail = `must be specified when patchType is ${type}`;
     errors.push(required(`${path}.${own.member}`, detail));
-  } else errors.push(...validatePatch(given, `${path}.${own.member}.expression`, own, scope));
+  } else appendAll(errors, validatePatch(given, `${path}.${own.member}.expression`, own, scope));
   for (const { member } of Object.values(patchTypes)) {
     if (member === own.member || objectAt(mutation, member) === undefined) continue;
     const detail = `must not be specified when patchType is ${type}`;

@@ -1,7 +1,13 @@
 import type { JsonObject } from '../../base/json.ts';
-import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
+import {
+  type FieldError,
+  invalid,
+  invalidGo,
+  notSupported,
+  required,
+} from '../../meta/field-error.ts';
 import { at, listAt } from '../cells.ts';
-import { goList, goStrings, invalidGo } from '../checks.ts';
+import { goList, goStrings } from '../checks.ts';
 
 /** Which operations on which resources a webhook or policy is about. */
 
@@ -16,7 +22,7 @@ export function validateOperationRule(rule: JsonObject, path: string): FieldErro
   if (given.length > 1 && given.includes('*')) {
     const shown = goList('admissionregistration.OperationType', given);
     const detail = "if '*' is present, must not specify other operations";
-    errors.push(invalidGo(field, shown, detail));
+    errors.push(invalidGo(field, () => shown, detail));
   }
   given.forEach((operation, index) => {
     if (operations.includes(operation)) return;
@@ -41,7 +47,7 @@ function validateNames(rule: JsonObject, field: string, what: string): FieldErro
   if (given.length === 0) return [required(field)];
   if (given.length === 1 || !given.includes('*')) return [];
   const detail = `if '*' is present, must not specify other ${what}`;
-  return [invalidGo(field, goStrings(given), detail)];
+  return [invalidGo(field, () => goStrings(given), detail)];
 }
 
 function validateResources(resources: readonly string[], field: string): FieldError[] {
@@ -68,7 +74,7 @@ function validateResources(resources: readonly string[], field: string): FieldEr
 }
 
 function validateStars(resources: readonly string[], field: string): FieldError[] {
-  const refuse = (detail: string) => invalidGo(field, goStrings(resources), detail);
+  const refuse = (detail: string) => invalidGo(field, () => goStrings(resources), detail);
   const errors: FieldError[] = [];
   if (resources.length > 1 && resources.includes('*/*')) {
     errors.push(refuse("if '*/*' is present, must not specify other resources"));

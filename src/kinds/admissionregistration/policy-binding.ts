@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
@@ -94,7 +95,7 @@ function validateParamRef(reference: JsonObject | undefined, path: string): Fiel
   if (name !== '' && selector !== undefined) {
     errors.push(forbiddenField(`${path}.name`, exclusive));
   }
-  errors.push(...validateLabelSelector(selector, `${path}.selector`));
+  appendAll(errors, validateLabelSelector(selector, `${path}.selector`));
   if (name !== '' && selector !== undefined) {
     errors.push(forbiddenField(`${path}.selector`, exclusive));
   }

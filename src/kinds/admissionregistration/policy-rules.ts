@@ -1,14 +1,17 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   duplicate,
   type FieldError,
+  goItems,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '../../meta/field-error.ts';
 import { breaks, dns1035Label, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import { at, column, listAt, textAt } from '../cells.ts';
-import { invalidGo, same } from '../checks.ts';
+import { same } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import {
   checkedExpression,
@@ -244,12 +247,12 @@ function validateAnnotations(
   const errors: FieldError[] = [];
   if (annotations.length > annotationsMax) {
     const detail = `must not have more than ${annotationsMax} auditAnnotations`;
-    errors.push(invalidGo(path, goAnnotations(annotations), detail));
+    errors.push(invalidGo(path, () => goAnnotations(annotations), detail));
   }
   annotations.forEach((annotation, index) => {
     const at = `${path}[${index}]`;
     const key = textAt(annotation, 'key');
-    errors.push(...validateAnnotation(annotation, at, { name, scope }));
+    appendAll(errors, validateAnnotation(annotation, at, { name, scope }));
     if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
     keys.add(key);
   });
@@ -259,11 +262,11 @@ function validateAnnotations(
 /** The list as Go prints it. */
 function goAnnotations(annotations: readonly JsonObject[]): string {
   const type = 'admissionregistration.AuditAnnotation';
-  const shown = annotations.map((one) => {
+  const shown = goItems(annotations, (one) => {
     const [key, expression] = [textAt(one, 'key'), textAt(one, 'valueExpression')];
     return `${type}{Key:${JSON.stringify(key)}, ValueExpression:${JSON.stringify(expression)}}`;
   });
-  return `[]${type}{${shown.join(', ')}}`;
+  return `[]${type}{${shown}}`;
 }
 
 function validateAnnotation(
@@ -287,7 +290,7 @@ function validateAnnotation(
     const wanted = ['string', 'null_type'];
     const { check, own } = scope;
     const use = { field, check, variables: namesFor(scope), wanted, own, shown: written };
-    errors.push(...checkedExpression(expression, use));
+    appendAll(errors, checkedExpression(expression, use));
   }
   return errors;
 }

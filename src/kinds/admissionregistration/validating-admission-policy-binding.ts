@@ -1,9 +1,16 @@
 import type { JsonObject } from '../../base/json.ts';
+import { repeats } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { duplicate, type FieldError, notSupported, required } from '../../meta/field-error.ts';
+import {
+  duplicate,
+  type FieldError,
+  invalidGo,
+  notSupported,
+  required,
+} from '../../meta/field-error.ts';
 import { listAt } from '../cells.ts';
-import { goList, invalidGo } from '../checks.ts';
+import { goList } from '../checks.ts';
 import { ensure } from '../fill.ts';
 import { bindingKind, validateBindingBasis } from './policy-binding.ts';
 
@@ -17,11 +24,12 @@ function validateActions(spec: JsonObject): FieldError[] {
   const given = listAt(spec, 'validationActions').map(String);
   const field = 'spec.validationActions';
   if (given.length === 0) return [required(field, 'at least one validation action is required')];
+  const isRepeated = repeats(given);
   const errors = given.flatMap((action, index): FieldError[] => {
     const path = `${field}[${index}]`;
     return [
       ...(actions.includes(action) ? [] : [notSupported(path, action, actions)]),
-      ...(given.indexOf(action) < index ? [duplicate(path, action)] : []),
+      ...(isRepeated[index] === true ? [duplicate(path, action)] : []),
     ];
   });
   if (given.includes('Deny') && given.includes('Warn')) {
@@ -29,7 +37,7 @@ function validateActions(spec: JsonObject): FieldError[] {
       'must not contain both Deny and Warn (repeating the same validation failure information ' +
       'in the API response and headers serves no purpose)';
     const shown = goList('admissionregistration.ValidationAction', given);
-    errors.push(invalidGo(field, shown, detail));
+    errors.push(invalidGo(field, () => shown, detail));
   }
   return errors;
 }

@@ -1,15 +1,17 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { repeats } from '../../base/lists.ts';
 import {
   duplicate,
   type FieldError,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
-import { goStrings, invalidGo, same } from '../checks.ts';
+import { goStrings, same } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
 import type { ExpressionChecker } from './expressions.ts';
@@ -142,15 +144,16 @@ function validateVersions(webhook: JsonObject, field: string, tolerated: Tolerat
   if (versions.length === 0) {
     return [required(field, `must specify one of ${reviewVersions.join(', ')}`)];
   }
+  const isRepeated = repeats(versions);
   const errors = versions.flatMap((version, index) => {
     const place = `${field}[${index}]`;
-    if (versions.indexOf(version) < index) return [invalid(place, version, 'duplicate version')];
+    if (isRepeated[index] === true) return [invalid(place, version, 'duplicate version')];
     return dns1035Label(version).map((message) => invalid(place, version, message));
   });
   const isUnderstood = versions.some((version) => reviewVersions.includes(version));
   if (isUnderstood || tolerated.reviewVersions) return errors;
   const detail = `must include at least one of ${reviewVersions.join(', ')}`;
-  return [...errors, invalidGo(field, goStrings(versions), detail)];
+  return [...errors, invalidGo(field, () => goStrings(versions), detail)];
 }
 
 function validateClient(client: JsonObject, path: string): FieldError[] {

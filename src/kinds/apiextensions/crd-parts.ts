@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type {
   CrdColumn,
   CrdConversion,
@@ -11,12 +12,13 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
+  invalidGo,
   notSupported,
   required,
   tooMany,
 } from '../../meta/field-error.ts';
 import { dns1035Label } from '../../meta/names.ts';
-import { goStrings, invalidGo } from '../checks.ts';
+import { goStrings } from '../checks.ts';
 import { webhookServiceErrors, webhookUrlErrors } from '../webhook-client.ts';
 import { fieldPathTarget } from './field-path.ts';
 import type { SchemaProps } from './schema-props.ts';
@@ -47,7 +49,7 @@ export function columnErrors(column: CrdColumn, path: string): FieldError[] {
     errors.push(invalid(at('format'), format, oneOf(columnFormats)));
   }
   if (column.jsonPath === '') errors.push(required(at('JSONPath')));
-  else errors.push(...simplePathErrors(column.jsonPath, at('JSONPath')));
+  else appendAll(errors, simplePathErrors(column.jsonPath, at('JSONPath')));
   return errors;
 }
 
@@ -175,8 +177,8 @@ export function conversionErrors(
   const reviews = webhook?.conversionReviewVersions ?? [];
   const client = webhook?.clientConfig;
   if (strategy === 'Webhook') {
-    errors.push(...clientErrors(client, at('webhookClientConfig'), options));
-    errors.push(...reviewErrors(reviews, at('conversionReviewVersions'), options));
+    appendAll(errors, clientErrors(client, at('webhookClientConfig'), options));
+    appendAll(errors, reviewErrors(reviews, at('conversionReviewVersions'), options));
     return errors;
   }
   const detail = 'should not be set when strategy is not set to Webhook';
@@ -202,12 +204,12 @@ function clientErrors(
   if ((url === undefined) === (service === undefined)) {
     errors.push(required(path, 'exactly one of url or service is required'));
   } else if (url !== undefined) {
-    errors.push(...webhookUrlErrors(url, childPath(path, 'url')));
+    appendAll(errors, webhookUrlErrors(url, childPath(path, 'url')));
   } else if (service !== undefined) {
     // Upstream hands name and namespace over in the wrong order, so the fields are swapped.
     const { name: namespace, namespace: name, path: urlPath = '', port = 443 } = service;
     const reference = { name, namespace, path: urlPath, port };
-    errors.push(...webhookServiceErrors(reference, childPath(path, 'service')));
+    appendAll(errors, webhookServiceErrors(reference, childPath(path, 'service')));
   }
   for (const reason of caBundle === '' ? [] : (options.checkBundle?.(caBundle) ?? [])) {
     errors.push(invalid(childPath(path, 'caBundle'), caBundle, reason));
@@ -233,7 +235,7 @@ function reviewErrors(
   });
   if (options.requireKnownReview && !versions.some((one) => knownReviews.includes(one))) {
     const detail = `must include at least one of ${knownReviews.join(', ')}`;
-    errors.push(invalidGo(path, goStrings(versions), detail));
+    errors.push(invalidGo(path, () => goStrings(versions), detail));
   }
   return errors;
 }

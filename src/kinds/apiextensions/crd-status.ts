@@ -173,9 +173,8 @@ function acceptNames(crd: Crd, taken: Taken): { names: CrdNames; conflict: Confl
   claim('plural', 'PluralConflict', taken.resources);
   claim('singular', 'SingularConflict', taken.resources);
   const short = wanted.shortNames ?? [];
-  const clashes = short.filter(
-    (name) => !(had.shortNames ?? []).includes(name) && taken.resources.has(name),
-  );
+  const hadShort = new Set(had.shortNames);
+  const clashes = short.filter((name) => !hadShort.has(name) && taken.resources.has(name));
   if (clashes.length > 0) {
     const texts = clashes.map(inUse);
     const message = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;

@@ -1,4 +1,5 @@
 import { type JsonObject, jsonEqual } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { Crd, CrdVersion } from '../../catalogue/crd-shape.ts';
 import { crdConditionIsTrue } from '../../catalogue/crd-shape.ts';
 import type { Dialect } from '../../dialect.ts';
@@ -10,11 +11,12 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '../../meta/field-error.ts';
 import { dns1035Label, dnsSubdomain } from '../../meta/names.ts';
-import { invalidGo } from '../checks.ts';
+
 import { approvalErrors } from './api-approval.ts';
 import { type InternalSpec, internalSpec } from './crd-internal.ts';
 import {
@@ -214,7 +216,7 @@ function versionErrors(internal: InternalSpec, options: Options): FieldError[] {
     if (wrong.length > 0) {
       errors.push(invalid(childPath(path, 'name'), version.name, wrong.join(',')));
     }
-    errors.push(...oneVersionErrors(internal, { version, path }, options));
+    appendAll(errors, oneVersionErrors(internal, { version, path }, options));
   });
   const names = new Set(versions.map((version) => version.name));
   if (names.size < versions.length) {
@@ -225,7 +227,7 @@ function versionErrors(internal: InternalSpec, options: Options): FieldError[] {
     const none = '[]apiextensions.CustomResourceDefinitionVersion(nil)';
     errors.push(
       versions.length === 0
-        ? invalidGo('spec.versions', none, detail)
+        ? invalidGo('spec.versions', () => none, detail)
         : invalid('spec.versions', [...versions], detail),
     );
   }
@@ -354,15 +356,15 @@ function schemaErrors(
       const { embedded, judgeDefault } = options.rules;
       structure = validateDefaults(schemaFromOpenApi(props), path, { embedded, judgeDefault });
     }
-    errors.push(...structure);
+    appendAll(errors, structure);
   }
   const own = validateSchemaRules(props, path, options);
-  errors.push(...own);
+  appendAll(errors, own);
   if (reason !== undefined && errors.length === 0) errors.push(invalid(path, '', reason));
   if (reason === undefined && structure.length === 0) {
     const fields = own.map((error) => error.field);
     const blocked = (field: string) => fields.some((one) => one.startsWith(field));
-    errors.push(...ruleErrors(props, { ...at, path, blocked }, options));
+    appendAll(errors, ruleErrors(props, { ...at, path, blocked }, options));
   }
   return errors;
 }

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { copyJson } from '../../engines/schema/defaults.ts';
 import {
   coerceEmbedded,
@@ -75,7 +76,7 @@ function defaultsAt(schema: Schema, given: Place, options: Walk): FieldError[] {
   if (items !== undefined) {
     const surround: Surround = (value) => place.surround([value]);
     const at = { ...place, surround, path: childPath(place.path, 'items') };
-    errors.push(...defaultsAt(items, at, options));
+    appendAll(errors, defaultsAt(items, at, options));
   }
   for (const [name, property] of properties ?? []) {
     const insideMeta =
@@ -86,7 +87,7 @@ function defaultsAt(schema: Schema, given: Place, options: Walk): FieldError[] {
       surround: (value: JsonValue) => place.surround({ [name]: value }),
       path: keyPath(childPath(place.path, 'properties'), name),
     };
-    errors.push(...defaultsAt(property.schema, at, options));
+    appendAll(errors, defaultsAt(property.schema, at, options));
   }
   return errors;
 }

@@ -1,3 +1,4 @@
+import { appendAll } from '../../base/lists.ts';
 import { childPath, indexPath, keyPath } from '../../engines/schema/path.ts';
 import {
   type FieldError,
@@ -45,16 +46,16 @@ function rulesAt(props: SchemaProps, place: Place, options: SchemaRuleOptions): 
       'uniqueItems cannot be set to true since the runtime complexity becomes quadratic';
     errors.push(forbiddenField(childPath(path, 'uniqueItems'), detail));
   }
-  errors.push(...additionalErrors(props, place, options));
-  errors.push(...childErrors(props, place, options));
+  appendAll(errors, additionalErrors(props, place, options));
+  appendAll(errors, childErrors(props, place, options));
   if (props['x-kubernetes-preserve-unknown-fields'] === false) {
     const field = childPath(path, 'x-kubernetes-preserve-unknown-fields');
     errors.push(invalid(field, false, 'must be true or undefined'));
   }
-  errors.push(...topologyErrors(props, path, options));
-  if (options.requireMapKeys) errors.push(...mapKeyErrors(props, path));
+  appendAll(errors, topologyErrors(props, path, options));
+  if (options.requireMapKeys) appendAll(errors, mapKeyErrors(props, path));
   (props['x-kubernetes-validations'] ?? []).forEach((_, index) => {
-    errors.push(...celRuleErrors(props, index, path));
+    appendAll(errors, celRuleErrors(props, index, path));
   });
   return errors;
 }
@@ -113,14 +114,14 @@ function additionalErrors(
   if (additional === undefined) return errors;
   const noDefault = 'inside additionalProperties applying to object metadata';
   const below = { ...place, path, isRoot: false, ...(place.insideMeta ? { noDefault } : {}) };
-  errors.push(...rulesAt(additional, below, options));
+  appendAll(errors, rulesAt(additional, below, options));
   return errors;
 }
 
 function childErrors(props: SchemaProps, place: Place, options: SchemaRuleOptions): FieldError[] {
   const errors: FieldError[] = [];
   const below = { ...place, isRoot: false };
-  const visit = (child: SchemaProps, at: Place) => errors.push(...rulesAt(child, at, options));
+  const visit = (child: SchemaProps, at: Place) => appendAll(errors, rulesAt(child, at, options));
   const isResource = place.isRoot || props['x-kubernetes-embedded-resource'] === true;
   const at = (name: string) => childPath(place.path, name);
   for (const [name, child] of entriesOf(props.properties)) {
@@ -238,7 +239,7 @@ function listMapErrors(props: SchemaProps, path: string): FieldError[] {
     const detail = "must be object if parent array's x-kubernetes-list-type is map";
     errors.push(invalid(childPath(itemsField, 'type'), items.type ?? '', detail));
   } else {
-    errors.push(...keyErrors(keys, items, path));
+    appendAll(errors, keyErrors(keys, items, path));
   }
   return errors;
 }
@@ -276,12 +277,13 @@ export function mapKeyErrors(props: SchemaProps, path: string): FieldError[] {
   }
   if (listType === 'set') return errors;
   const properties = new Map(entriesOf(items.properties));
+  const needed = new Set(items.required);
   for (const key of props['x-kubernetes-list-map-keys'] ?? []) {
     const property = properties.get(key);
     if (property === undefined) continue;
     const field = keyPath(childPath(at, 'properties'), key);
     const because = 'this property is in x-kubernetes-list-map-keys, so it';
-    if (!(items.required ?? []).includes(key) && property.default === undefined) {
+    if (!needed.has(key) && property.default === undefined) {
       const detail = `${because} must have a default or be a required property`;
       errors.push(required(childPath(field, 'default'), detail));
     }

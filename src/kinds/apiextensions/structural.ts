@@ -1,4 +1,5 @@
 import { jsonEqual } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { childPath, indexPath, keyPath } from '../../engines/schema/path.ts';
 import { compilePattern } from '../../engines/schema/pattern.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
@@ -57,23 +58,21 @@ function invariants(props: SchemaProps, level: Level, path: string): FieldError[
   if (props.type === 'array' && items === undefined) {
     errors.push(required(childPath(path, 'items'), 'must be specified'));
   }
-  if (items !== undefined) errors.push(...invariants(items, 'item', childPath(path, 'items')));
+  if (items !== undefined) appendAll(errors, invariants(items, 'item', childPath(path, 'items')));
   const properties = childPath(path, 'properties');
   for (const [name, child] of entriesOf(props.properties)) {
-    errors.push(...invariants(child, 'field', keyPath(properties, name)));
+    appendAll(errors, invariants(child, 'field', keyPath(properties, name)));
   }
   const additional = additionalOf(props);
   const additionalPath = childPath(path, 'additionalProperties');
   if (props.additionalProperties !== undefined && level === 'root') {
     errors.push(forbiddenField(additionalPath, 'must not be used at the root'));
   }
-  if (additional !== undefined) errors.push(...invariants(additional, 'field', additionalPath));
-  errors.push(
-    ...extensionErrors(props, path),
-    ...valueErrors(props, { path, ...exceptions(props) }),
-    ...typeErrors(props, level, path),
-    ...metaErrors(props, level, path),
-  );
+  if (additional !== undefined) appendAll(errors, invariants(additional, 'field', additionalPath));
+  appendAll(errors, extensionErrors(props, path));
+  appendAll(errors, valueErrors(props, { path, ...exceptions(props) }));
+  appendAll(errors, typeErrors(props, level, path));
+  appendAll(errors, metaErrors(props, level, path));
   return errors;
 }
 
@@ -190,13 +189,13 @@ function valueErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
     (props[name] ?? []).forEach((child, index) => {
       const path = indexPath(childPath(place.path, name), index);
       const skipAnyOf = name === 'allOf' && index === 0 && place.skipFirstAllOf;
-      errors.push(...nestedErrors(child, { ...plain, path, skipAnyOf }));
+      appendAll(errors, nestedErrors(child, { ...plain, path, skipAnyOf }));
     });
   if (!place.skipAnyOf) each('anyOf');
   each('allOf');
   each('oneOf');
   if (props.not !== undefined) {
-    errors.push(...nestedErrors(props.not, { ...plain, path: childPath(place.path, 'not') }));
+    appendAll(errors, nestedErrors(props.not, { ...plain, path: childPath(place.path, 'not') }));
   }
   const reason = patternError(props.pattern);
   if (reason !== undefined) {
@@ -233,11 +232,11 @@ function nestedErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
   const plain = { skipAnyOf: false, skipFirstAllOf: false };
   const items = itemsOf(props);
   if (items !== undefined) {
-    errors.push(...nestedErrors(items, { ...plain, path: childPath(path, 'items') }));
+    appendAll(errors, nestedErrors(items, { ...plain, path: childPath(path, 'items') }));
   }
   const properties = childPath(path, 'properties');
   for (const [name, child] of entriesOf(props.properties)) {
-    errors.push(...nestedErrors(child, { ...plain, path: keyPath(properties, name) }));
+    appendAll(errors, nestedErrors(child, { ...plain, path: keyPath(properties, name) }));
   }
   const forbid = (name: string, what: string) =>
     errors.push(forbiddenField(childPath(path, name), `must be ${what} ${structural}`));
@@ -271,7 +270,7 @@ function junctorCompleteness(
 ): FieldError[] {
   const errors: FieldError[] = [];
   const check = (child: SchemaProps, at: string) =>
-    errors.push(...nestedCompleteness(child, structure, { ...paths, value: at }));
+    appendAll(errors, nestedCompleteness(child, structure, { ...paths, value: at }));
   if (value.not !== undefined) check(value.not, childPath(paths.value, 'not'));
   for (const name of ['allOf', 'anyOf', 'oneOf'] as const) {
     (value[name] ?? []).forEach((child, index) => {
@@ -296,13 +295,13 @@ function nestedCompleteness(
     value: childPath(paths.value, name),
   });
   if (items !== undefined) {
-    errors.push(...nestedCompleteness(items, itemsOf(structure), below('items')));
+    appendAll(errors, nestedCompleteness(items, itemsOf(structure), below('items')));
   }
   const known = new Map(entriesOf(structure.properties));
   const at = below('properties');
   for (const [name, child] of entriesOf(value.properties)) {
     const keyed = { structure: keyPath(at.structure, name), value: keyPath(at.value, name) };
-    errors.push(...nestedCompleteness(child, known.get(name), keyed));
+    appendAll(errors, nestedCompleteness(child, known.get(name), keyed));
   }
   return errors;
 }

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
@@ -55,8 +56,14 @@ function validateSpec(object: JsonObject): FieldError[] {
     errors.push(required('spec.group', detail));
   }
   const wrongGroup = group === '' ? [] : dnsSubdomain(group);
-  errors.push(...wrongGroup.map((text) => invalid('spec.group', group, text)));
-  errors.push(...dns1035Label(version).map((text) => invalid('spec.version', version, text)));
+  appendAll(
+    errors,
+    wrongGroup.map((text) => invalid('spec.group', group, text)),
+  );
+  appendAll(
+    errors,
+    dns1035Label(version).map((text) => invalid('spec.version', version, text)),
+  );
   const within = (name: string, max: number) => {
     const value = numberAt(spec, name);
     if (value > 0 && value <= max) return;

@@ -1,10 +1,10 @@
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, required, showValue } from '../../meta/field-error.ts';
+import { type FieldError, invalidGo, required, showValue } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, calledText, column, nameColumn } from '../cells.ts';
-import { invalidGo, same } from '../checks.ts';
+import { same } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectsAt } from '../fill.ts';
 import { noneNegative } from '../pod/fields.ts';
@@ -24,7 +24,7 @@ function dataKept(data: JsonValue | undefined, old: JsonValue | undefined): Fiel
   const bytes = [...Buffer.from(data === undefined ? 'null' : showValue(data))];
   const shown = bytes.map((byte) => `0x${byte.toString(16)}`).join(', ');
   const value = `runtime.RawExtension{Raw:[]uint8{${shown}}, Object:runtime.Object(nil)}`;
-  return [invalidGo('data', value, 'field is immutable')];
+  return [invalidGo('data', () => value, 'field is immutable')];
 }
 
 function controller(object: JsonObject): string {

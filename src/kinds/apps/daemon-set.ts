@@ -1,13 +1,14 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, goQuoted, required } from '../../meta/field-error.ts';
+import { type FieldError, goQuoted, invalidGo, required } from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { badRequest } from '../../meta/status.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
-import { invalidGo, same, sortedKeys } from '../checks.ts';
+import { same, sortedKeys } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
@@ -73,7 +74,7 @@ function validateRolling(rolling: JsonObject): FieldError[] {
   }
   if (!isZero(maxUnavailable) && !isZero(maxSurge)) {
     const detail = 'may not be set when maxUnavailable is non-zero';
-    errors.push(invalidGo(`${path}.maxSurge`, goIntOrString(maxSurge), detail));
+    errors.push(invalidGo(`${path}.maxSurge`, () => goIntOrString(maxSurge), detail));
   }
   return errors;
 }
@@ -97,10 +98,10 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const template = ensure(spec, 'template');
   const selector = objectAt(spec, 'selector');
   const errors = validateLabelSelector(selector as LabelSelector | undefined, 'spec.selector');
-  if (errors.length === 0) errors.push(...validateSelected(object, path));
+  if (errors.length === 0) appendAll(errors, validateSelected(object, path));
   if (selectsAll(selector)) {
     const detail = 'empty selector is invalid for daemonset';
-    errors.push(invalidGo('spec.selector', goSelector(selector), detail));
+    errors.push(invalidGo('spec.selector', () => goSelector(selector), detail));
   }
   return [
     ...errors,

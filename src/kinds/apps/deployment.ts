@@ -1,11 +1,11 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, invalid } from '../../meta/field-error.ts';
+import { type FieldError, forbiddenField, invalid, invalidGo } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, calledText, nameColumn, numberAt, textAt } from '../cells.ts';
-import { invalidGo, sameOrEmpty } from '../checks.ts';
+import { sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
@@ -54,7 +54,7 @@ function validateRolling(rolling: JsonObject): FieldError[] {
   ];
   if (isZero(maxUnavailable) && isZero(maxSurge)) {
     const shown = goIntOrString(maxUnavailable);
-    errors.push(invalidGo(field, shown, 'may not be 0 when `maxSurge` is 0'));
+    errors.push(invalidGo(field, () => shown, 'may not be 0 when `maxSurge` is 0'));
   }
   return [...errors, ...notOverHundred(maxUnavailable, field)];
 }

@@ -1,17 +1,19 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import {
   type FieldError,
   forbiddenField,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '../../meta/field-error.ts';
 import { dnsLabel } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, nameColumn, numberAt, textAt } from '../cells.ts';
-import { invalidGo, sameOrEmpty } from '../checks.ts';
+import { sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec, fillResources } from '../pod/defaults.ts';
@@ -93,10 +95,10 @@ function validateStrategy(spec: JsonObject): FieldError[] {
     const partition = numberAt(rolling, 'partition');
     const shown = `${settingsType.slice(1)}{Partition:${partition}, MaxUnavailable:(*intstr.IntOrString)(nil)}`;
     const detail = "only allowed for updateStrategy 'RollingUpdate'";
-    return [invalidGo(`${path}.rollingUpdate`, shown, detail)];
+    return [invalidGo(`${path}.rollingUpdate`, () => shown, detail)];
   }
   const shown = goStrategy('apps.StatefulSetUpdateStrategy', type, settingsType);
-  return [invalidGo(path, shown, "must be 'RollingUpdate' or 'OnDelete'")];
+  return [invalidGo(path, () => shown, "must be 'RollingUpdate' or 'OnDelete'")];
 }
 
 function validateRetention(spec: JsonObject): FieldError[] {
@@ -120,7 +122,7 @@ function validateOwnTemplate(object: JsonObject, rules: PodRules): FieldError[] 
   const selector = objectAt(object, 'spec', 'selector');
   const endless = validateEndless(template, path, 'StatefulSet');
   if (!isReadable(selector)) {
-    return [invalidGo('spec.selector', goSelector(selector), ''), ...endless];
+    return [invalidGo('spec.selector', () => goSelector(selector), ''), ...endless];
   }
   return [
     ...(selectsAll(selector) ? [] : validateSelected(object, path)),
@@ -184,7 +186,7 @@ function warnings(
   const member = old === undefined ? '' : '.Spec';
   objectsAt(object, 'spec', 'volumeClaimTemplates').forEach((claim, index) => {
     const path = `spec.volumeClaimTemplates[${index}]${member}`;
-    found.push(...claimWarnings(objectAt(claim, 'spec'), path));
+    appendAll(found, claimWarnings(objectAt(claim, 'spec'), path));
   });
   return found;
 }

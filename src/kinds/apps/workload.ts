@@ -1,9 +1,9 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import type { ColumnDef } from '../../catalogue/resource-def.ts';
-import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { type FieldError, invalid, invalidGo } from '../../meta/field-error.ts';
 import type { LabelSelector } from '../../meta/label-selector.ts';
 import { at, column, numberAt, textAt } from '../cells.ts';
-import { invalidGo, sortedKeys } from '../checks.ts';
+import { sortedKeys } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { negative, noneNegative } from '../pod/fields.ts';
 import { goIntOrString } from '../pod/go-text.ts';
@@ -19,14 +19,14 @@ export function validateIntOrPercent(value: JsonValue | undefined, field: string
   if (typeof value === 'string' && /^[0-9]+%$/.test(value)) return [];
   const regex = "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
   const detail = `a valid percent string must be a numeric string followed by an ending '%' ${regex}`;
-  return [invalidGo(field, goIntOrString(value), detail)];
+  return [invalidGo(field, () => goIntOrString(value), detail)];
 }
 
 /** A percentage over 100 makes no sense where a part of the pods is meant. */
 export function notOverHundred(value: JsonValue | undefined, field: string): FieldError[] {
   if (typeof value !== 'string' || !/^[0-9]+%$/.test(value)) return [];
   return Number(value.slice(0, -1)) > 100
-    ? [invalidGo(field, goIntOrString(value), 'must not be greater than 100%')]
+    ? [invalidGo(field, () => goIntOrString(value), 'must not be greater than 100%')]
     : [];
 }
 

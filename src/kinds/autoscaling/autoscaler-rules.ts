@@ -1,17 +1,19 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
 import {
   type FieldError,
   forbiddenField,
   goQuoted,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '../../meta/field-error.ts';
 import { breaks, dnsLabel, pathSegment } from '../../meta/names.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
 import { at, numberAt, textAt } from '../cells.ts';
-import { invalidGo } from '../checks.ts';
+
 import { objectAt, objectsAt } from '../fill.ts';
 import { notNegative } from '../pod/fields.ts';
 import { goQuantity } from '../pod/go-text.ts';
@@ -132,7 +134,7 @@ function validateMetric(metric: JsonObject, path: string, dialect: Dialect): Fie
   const [first] = present;
   if (first !== undefined) {
     const source = objectAt(metric, first) as JsonObject;
-    errors.push(...(sources[first]?.rule(source, `${path}.${first}`, dialect) ?? []));
+    appendAll(errors, sources[first]?.rule(source, `${path}.${first}`, dialect) ?? []);
   }
   if (expected === undefined) errors.push(unknown);
   else if (!present.includes(expected)) {
@@ -218,7 +220,7 @@ function validateTarget(source: JsonObject, path: string): FieldError[] {
     errors.push(invalid(`${field}.type`, type, detail));
   }
   for (const name of ['value', 'averageValue']) {
-    errors.push(...positive(at(source, 'target', name), `${field}.${name}`));
+    appendAll(errors, positive(at(source, 'target', name), `${field}.${name}`));
   }
   const share = at(source, 'target', 'averageUtilization');
   if (share !== undefined && numberAt(source, 'target', 'averageUtilization') < 1) {
@@ -230,7 +232,7 @@ function validateTarget(source: JsonObject, path: string): FieldError[] {
 function positive(value: JsonValue | undefined, field: string): FieldError[] {
   const quantity = value === undefined ? undefined : parseQuantity(String(value));
   if (quantity === undefined || 'error' in quantity || quantity.nano > 0n) return [];
-  return [invalidGo(field, goQuantity(quantity.text), 'must be positive')];
+  return [invalidGo(field, () => goQuantity(quantity.text), 'must be positive')];
 }
 
 function validateIdentifier(source: JsonObject, path: string): FieldError[] {

@@ -1,12 +1,18 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
+import {
+  type FieldError,
+  invalid,
+  invalidGo,
+  notSupported,
+  required,
+} from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { selectorText, wideColumns } from '../apps/workload.ts';
 import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { invalidGo } from '../checks.ts';
+
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
@@ -93,7 +99,7 @@ function validateJobTemplate(spec: JsonObject, rules: PodRules): FieldError[] {
   const selector = objectAt(spec, 'selector');
   if (selector !== undefined) {
     const detail = '`selector` will be auto-generated';
-    errors.push(invalidGo(`${path}.selector`, goSelector(selector), detail));
+    errors.push(invalidGo(`${path}.selector`, () => goSelector(selector), detail));
   }
   if (spec['manualSelector'] === true) {
     errors.push(notSupported(`${path}.manualSelector`, true, ['nil', 'false']));

@@ -1,8 +1,11 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll, repeats } from '../../base/lists.ts';
 import {
   duplicate,
   type FieldError,
+  goItems,
   invalid,
+  invalidGo,
   notSupported,
   required,
   tooLong,
@@ -10,7 +13,7 @@ import {
 } from '../../meta/field-error.ts';
 import { breaks, qualifiedName } from '../../meta/names.ts';
 import { listAt, textAt } from '../cells.ts';
-import { invalidGo } from '../checks.ts';
+
 import { objectAt, objectsAt } from '../fill.ts';
 import { intAt, invalidUnshown, noneNegative, optionalText } from '../pod/fields.ts';
 import { countIndexes } from './indexes.ts';
@@ -55,9 +58,9 @@ function validateFailureRule(
   const patterns = objectsAt(rule, 'onPodConditions');
   const errors = validateAction(textAt(rule, 'action'), `${path}.action`, of.spec);
   if (codes !== undefined) {
-    errors.push(...validateExitCodes(codes, `${path}.onExitCodes`, of.names));
+    appendAll(errors, validateExitCodes(codes, `${path}.onExitCodes`, of.names));
   }
-  errors.push(...validatePatterns(patterns, `${path}.onPodConditions`));
+  appendAll(errors, validatePatterns(patterns, `${path}.onPodConditions`));
   const hasPatterns = patterns.length > 0;
   if (codes !== undefined && hasPatterns) {
     const detail = 'specifying both OnExitCodes and OnPodConditions is not supported';
@@ -82,7 +85,7 @@ function validatePatterns(patterns: readonly JsonObject[], path: string): FieldE
   patterns.forEach((pattern, index) => {
     const field = `${path}[${index}]`;
     const status = textAt(pattern, 'status');
-    errors.push(...breaks(`${field}.type`, textAt(pattern, 'type'), qualifiedName));
+    appendAll(errors, breaks(`${field}.type`, textAt(pattern, 'type'), qualifiedName));
     if (status === '') errors.push(required(`${field}.status`, validValues(statuses)));
     else if (!statuses.includes(status)) {
       errors.push(notSupported(`${field}.status`, status, statuses));
@@ -109,22 +112,23 @@ function validateExitCodes(
   const values = listAt(codes, 'values').map(Number);
   const place = `${path}.values`;
   if (!Array.isArray(codes['values'])) {
-    return [...errors, invalidGo(place, '[]int32(nil)', 'at least one value is required')];
+    return [...errors, invalidGo(place, () => '[]int32(nil)', 'at least one value is required')];
   }
   return [...errors, ...validateValues(values, place, operator)];
 }
 
 function validateValues(values: readonly number[], path: string, operator: string): FieldError[] {
-  const shown = `[]int32{${values.join(', ')}}`;
+  const shown = () => `[]int32{${goItems(values, String)}}`;
   const errors: FieldError[] = [];
   if (values.length === 0) errors.push(invalidGo(path, shown, 'at least one value is required'));
   else if (values.length > exitCodesMax) errors.push(tooMany(path, values.length, exitCodesMax));
+  const isRepeated = repeats(values);
   values.forEach((value, index) => {
     const field = `${path}[${index}]`;
     if (operator === 'In' && value === 0) {
       errors.push(invalid(field, value, 'must not be 0 for the In operator'));
     }
-    if (values.indexOf(value) !== index) errors.push(duplicate(field, value));
+    if (isRepeated[index] === true) errors.push(duplicate(field, value));
   });
   const isOrdered = values.every((value, index) => value >= (values[index - 1] ?? value));
   return isOrdered ? errors : [...errors, invalidGo(path, shown, 'must be ordered')];
@@ -171,7 +175,7 @@ function validateSuccessRule(rule: JsonObject, path: string, completions: number
   }
   if (count === undefined) return errors;
   const field = `${path}.succeededCount`;
-  errors.push(...noneNegative(rule, path, 'succeededCount'));
+  appendAll(errors, noneNegative(rule, path, 'succeededCount'));
   const over = (max: number, of: string) => {
     if (count > max)
       errors.push(invalid(field, count, `must be less than or equal to ${max} (${of})`));

@@ -1,8 +1,15 @@
 import type { JsonObject } from '../../base/json.ts';
-import { duplicate, type FieldError, goQuoted, invalid, required } from '../../meta/field-error.ts';
+import {
+  duplicate,
+  type FieldError,
+  goQuoted,
+  invalid,
+  invalidGo,
+  required,
+} from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
-import { invalidGo, sameOrEmpty } from '../checks.ts';
+import { sameOrEmpty } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import {
   intAt,
@@ -12,7 +19,7 @@ import {
   optionalText,
   textsAt,
 } from '../pod/fields.ts';
-import { goList } from '../pod/go-text.ts';
+import { goStructs } from '../pod/go-text.ts';
 import { countIndexes, firstShared } from './indexes.ts';
 
 /**
@@ -53,7 +60,7 @@ export function validateJobStatus(object: ApiObject, before: ApiObject): FieldEr
 
 /** As Go prints it with `%#v`. */
 function goUncounted(uncounted: JsonObject | undefined): string {
-  const list = (name: string) => goList('types.UID', textsAt(uncounted, name).map(goQuoted));
+  const list = (name: string) => goStructs('types.UID', textsAt(uncounted, name), goQuoted);
   return `batch.UncountedTerminatedPods{Succeeded:${list('succeeded')}, Failed:${list('failed')}}`;
 }
 
@@ -100,14 +107,16 @@ function validateEnd(change: Change): FieldError[] {
   const isJudged = completeMoved || moved(change, 'completionTime');
   if (isJudged && end !== '' && !isComplete) {
     const detail = 'cannot set completionTime when there is no Complete=True condition';
-    errors.push(invalidGo(field, goTime(end), detail));
+    errors.push(invalidGo(field, () => goTime(end), detail));
   }
   if (isJudged && end === '' && isComplete) {
     errors.push(required(field, 'completionTime is required for Complete jobs'));
   }
   const timesMoved = moved(change, 'startTime') || moved(change, 'completionTime');
   if (timesMoved && start !== '' && end !== '' && Date.parse(end) < Date.parse(start)) {
-    errors.push(invalidGo(field, goTime(end), 'completionTime cannot be set before startTime'));
+    errors.push(
+      invalidGo(field, () => goTime(end), 'completionTime cannot be set before startTime'),
+    );
   }
   if (
     has(status, 'Failed') &&
@@ -148,7 +157,7 @@ function validateFinished(change: Change): FieldError[] {
   const left = ['succeeded', 'failed'].flatMap((list) => textsAt(uncounted, list));
   if (left.length > 0 && (finishedMoved || moved(change, name))) {
     const detail = 'uncountedTerminatedPods needs to be empty for finished job';
-    errors.push(invalidGo(`status.${name}`, goUncounted(uncounted), detail));
+    errors.push(invalidGo(`status.${name}`, () => goUncounted(uncounted), detail));
   }
   return errors;
 }
@@ -243,7 +252,9 @@ function validateProgress(change: Change): FieldError[] {
   if (!mayShrink) decreased('succeeded');
   const ends = [status, old].map((one) => textAt(one, 'completionTime'));
   if (ends.every((end) => end !== '') && ends[0] !== ends[1]) {
-    errors.push(invalidGo('status.completionTime', goTime(ends[0] ?? ''), 'field is immutable'));
+    errors.push(
+      invalidGo('status.completionTime', () => goTime(ends[0] ?? ''), 'field is immutable'),
+    );
   }
   const startMoved = isSet(old, 'startTime') && moved(change, 'startTime');
   if (startMoved && at(spec, 'suspend') !== true) {

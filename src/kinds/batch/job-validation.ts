@@ -1,8 +1,10 @@
 import { cloneJson, type JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
 import {
   type FieldError,
   invalid,
+  invalidGo,
   notSupported,
   required,
   tooLong,
@@ -11,7 +13,7 @@ import { type LabelSelector, selects, validateLabelSelector } from '../../meta/l
 import { dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
-import { invalidGo, keyed, sameOrEmpty } from '../checks.ts';
+import { keyed, sameOrEmpty } from '../checks.ts';
 import { ensure, objectAt } from '../fill.ts';
 import { intAt, isSet, noneNegative, oneOfIfSet, optionalText } from '../pod/fields.ts';
 import { goSelector, goStringMap } from '../pod/go-text.ts';
@@ -58,10 +60,12 @@ function validateGenerated(object: ApiObject, dialect: Dialect): FieldError[] {
     const field = keyed(`${path}.labels`, key);
     const given = labels?.[key];
     if (given === undefined) return [required(field, detail)];
-    return given === value ? [] : [invalidGo(field, goStringMap(labels), detail)];
+    return given === value ? [] : [invalidGo(field, () => goStringMap(labels), detail)];
   });
   if (isReadable(selector) && !selects(selector as unknown as LabelSelector, expected)) {
-    errors.push(invalidGo('spec.selector', goSelector(selector), '`selector` not auto-generated'));
+    errors.push(
+      invalidGo('spec.selector', () => goSelector(selector), '`selector` not auto-generated'),
+    );
   }
   return errors;
 }
@@ -135,7 +139,10 @@ function validateManager(spec: JsonObject, field: string): FieldError[] {
     const detail = 'must be a domain-prefixed path (such as "acme.io/foo")';
     errors.push(invalid(field, manager, detail));
   } else {
-    errors.push(...dnsSubdomain(host).map((message) => invalid(field, host, message)));
+    appendAll(
+      errors,
+      dnsSubdomain(host).map((message) => invalid(field, host, message)),
+    );
     if (!/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(path)) {
       const detail = `Invalid path (regex used for validation is '${pathFormat}')`;
       errors.push(invalid(field, path, detail));

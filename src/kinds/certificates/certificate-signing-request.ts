@@ -1,11 +1,13 @@
 import { humanDuration } from '../../base/human-duration.ts';
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll, repeats } from '../../base/lists.ts';
 import type { ResourceDef, StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import {
   duplicate,
   type FieldError,
   invalid,
+  invalidGo,
   notSupported,
   required,
   tooLong,
@@ -14,7 +16,7 @@ import { dnsLabel, dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import { formatTime } from '../../meta/times.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { invalidGo, same } from '../checks.ts';
+import { same } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
 import { ensure, objectsAt } from '../fill.ts';
 import { certificateRequestProblem } from './certificate-request.ts';
@@ -66,8 +68,10 @@ function validate(object: JsonObject, dialect: Dialect): FieldError[] {
   const errors: FieldError[] = [];
   const request = Buffer.from(textAt(spec, 'request'), 'base64');
   const problem = certificateRequestProblem(request);
-  if (problem !== undefined) errors.push(invalidGo('spec.request', goBytes(request), problem));
-  errors.push(...validateUsages(spec), ...validateSigner(textAt(spec, 'signerName'), dialect));
+  if (problem !== undefined)
+    errors.push(invalidGo('spec.request', () => goBytes(request), problem));
+  appendAll(errors, validateUsages(spec));
+  appendAll(errors, validateSigner(textAt(spec, 'signerName'), dialect));
   const seconds = at(spec, 'expirationSeconds');
   if (typeof seconds === 'number' && seconds < 600) {
     const detail = 'may not specify a duration less than 600 seconds (10 minutes)';
@@ -90,8 +94,9 @@ function validateUsages(spec: JsonObject): FieldError[] {
       ? []
       : [notSupported(`spec.usages[${index}]`, usage, usages)],
   );
+  const isRepeated = repeats(given);
   const repeated = given.flatMap((usage, index) =>
-    given.indexOf(usage) < index ? [duplicate(`spec.usages[${index}]`, usage)] : [],
+    isRepeated[index] === true ? [duplicate(`spec.usages[${index}]`, usage)] : [],
   );
   return [...unknown, ...repeated];
 }

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { pemBlocks } from '../../codec/x509/pem.ts';
 import {
   duplicate,
@@ -15,6 +16,10 @@ import { objectsAt } from '../fill.ts';
 
 const field = 'status.conditions';
 const decisions = ['Approved', 'Denied'];
+const opposite = new Map([
+  ['Approved', 'Denied'],
+  ['Denied', 'Approved'],
+]);
 const final = [...decisions, 'Failed'];
 
 const allConditions = (object: JsonObject) => objectsAt(object, 'status', 'conditions');
@@ -38,8 +43,8 @@ function validateConditions(object: JsonObject, old: JsonObject): FieldError[] {
     const type = textAt(condition, 'type');
     const errors: FieldError[] = [];
     if (type === '' && !before.includes('')) errors.push(required(`${path}.type`));
-    errors.push(...validateState(condition, `${path}.status`));
-    const other = decisions.find((one) => one !== type && decisions.includes(type));
+    appendAll(errors, validateState(condition, `${path}.status`));
+    const other = opposite.get(type);
     if (!mayContradict && other !== undefined && seen.has(other)) {
       const detail = 'Approved and Denied conditions are mutually exclusive';
       errors.push(invalid(`${path}.type`, type, detail));

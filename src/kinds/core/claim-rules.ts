@@ -1,4 +1,5 @@
 import { cloneJson, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
 import {
   type FieldError,
@@ -68,7 +69,7 @@ function validateDataSource(
     .filter((name) => textAt(source, name) === '')
     .map((name) => required(`${path}.${name}`));
   if (group !== '') {
-    if (groups === 'judged') errors.push(...breaks(`${path}.apiGroup`, group, dnsSubdomain));
+    if (groups === 'judged') appendAll(errors, breaks(`${path}.apiGroup`, group, dnsSubdomain));
   } else if (kind !== claimKind) {
     const detail = `must be '${claimKind}' when referencing the default apiGroup`;
     errors.push(invalid(path, kind, detail));
@@ -143,7 +144,7 @@ export function validateClaimUpdate(
   const errors = toldTwice(validateClaimSpec(objectAt(object, 'spec') ?? {}, 'spec', { groups }));
   const [now, before] = [cloneJson(ensure(object, 'spec')), cloneJson(ensure(old, 'spec'))];
   if (textAt(before, 'volumeName') === '') before['volumeName'] = now['volumeName'];
-  errors.push(...settleClass({ object, old, now, before, dialect }));
+  appendAll(errors, settleClass({ object, old, now, before, dialect }));
   const requests = objectAt(now, 'resources', 'requests');
   const size = at(old, 'spec', 'resources', 'requests', 'storage');
   if (textAt(object, 'status', 'phase') === 'Bound' && requests !== undefined) {

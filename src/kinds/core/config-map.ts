@@ -1,3 +1,4 @@
+import { appendAll } from '../../base/lists.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid, tooLong } from '../../meta/field-error.ts';
@@ -54,14 +55,14 @@ function validate(object: ConfigMap): FieldError[] {
   let total = 0;
   for (const key of sortedKeys(data)) {
     const path = keyed('data', key);
-    errors.push(...breaks(path, key, configMapKey));
+    appendAll(errors, breaks(path, key, configMapKey));
     if (Object.hasOwn(binaryData, key)) {
       errors.push(invalid(path, key, 'duplicate of key present in binaryData'));
     }
     total += Buffer.byteLength(data[key] ?? '');
   }
   for (const key of sortedKeys(binaryData)) {
-    errors.push(...breaks(keyed('binaryData', key), key, configMapKey));
+    appendAll(errors, breaks(keyed('binaryData', key), key, configMapKey));
     total += decodedLength(binaryData[key] ?? '');
   }
   // Upstream's name for the object as a whole.

@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ColumnDef, ResourceDef, StorageDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
@@ -79,7 +80,7 @@ export function validateEvent(
     const detail = 'does not match event.namespace';
     errors.push(invalid('involvedObject.namespace', regarding, detail));
   }
-  if (isNew) errors.push(...validateNewFields(event, options.controllerField));
+  if (isNew) appendAll(errors, validateNewFields(event, options.controllerField));
   return [...errors, ...breaks('namespace', namespace, dnsSubdomain)];
 }
 
@@ -87,11 +88,11 @@ function validateNewFields(event: JsonObject, controllerField: string): FieldErr
   const controller = textAt(event, 'reportingComponent');
   const errors: FieldError[] = [];
   if (controller === '') errors.push(required(controllerField));
-  errors.push(...breaks(controllerField, controller, qualifiedName));
+  appendAll(errors, breaks(controllerField, controller, qualifiedName));
   for (const name of ['reportingInstance', 'action', 'reason']) {
     const value = textAt(event, name);
     if (value === '') errors.push(required(name));
-    errors.push(...tooManyCharacters(name, value, wordLengthMax));
+    appendAll(errors, tooManyCharacters(name, value, wordLengthMax));
   }
   return [...errors, ...tooManyCharacters('message', textAt(event, 'message'), noteLengthMax)];
 }

@@ -5,12 +5,13 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
+  invalidGo,
   required,
 } from '../../meta/field-error.ts';
 import { breaks, qualifiedName } from '../../meta/names.ts';
 import type { Quantity } from '../../meta/quantity.ts';
 import { at, textAt } from '../cells.ts';
-import { invalidGo, keyed } from '../checks.ts';
+import { keyed } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { goQuantity } from '../pod/go-text.ts';
 import {
@@ -152,7 +153,7 @@ function validateResource(
   if (limit === undefined || request === undefined || mayOvercommit(name, dialect)) return errors;
   if (limit.nano === request.nano) return errors;
   const detail = `default value ${limit.text} must equal to defaultRequest value ${request.text} in ${name}`;
-  return [...errors, invalidGo(at('defaultRequest'), goQuantity(request.text), detail)];
+  return [...errors, invalidGo(at('defaultRequest'), () => goQuantity(request.text), detail)];
 }
 
 interface Named {
@@ -168,7 +169,7 @@ function notGreater(
   const [one, other] = [low.quantity, high.quantity];
   if (one === undefined || other === undefined || one.nano <= other.nano) return [];
   const detail = `${low.what} ${one.text} is greater than ${high.what} ${other.text}`;
-  return [invalidGo(report.field, goQuantity((report.shown ?? one).text), detail)];
+  return [invalidGo(report.field, () => goQuantity((report.shown ?? one).text), detail)];
 }
 
 function validateRatio(
@@ -177,7 +178,7 @@ function validateRatio(
   field: string,
 ): FieldError[] {
   if (ratio === undefined) return [];
-  const refuse = (detail: string) => invalidGo(field, goQuantity(ratio.text), detail);
+  const refuse = (detail: string) => invalidGo(field, () => goQuantity(ratio.text), detail);
   const errors = ratio.nano < billion ? [refuse(`ratio ${ratio.text} is less than 1`)] : [];
   if (min === undefined || max === undefined) return errors;
   const fine = [ratio, min, max].every(({ nano }) => wholes(nano) < milliLimit);

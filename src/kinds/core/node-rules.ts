@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll, repeats } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
 import {
   duplicate,
@@ -6,12 +7,13 @@ import {
   forbiddenField,
   internal,
   invalid,
+  invalidGo,
   required,
 } from '../../meta/field-error.ts';
 import { parseIpBlock } from '../../meta/ip-address.ts';
 import { breaks, labelValue, qualifiedName } from '../../meta/names.ts';
 import { at, listAt, textAt } from '../cells.ts';
-import { goStrings, invalidGo } from '../checks.ts';
+import { goStrings } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { annotatedAvoidance, annotatedList, oldAnnotations } from '../old-annotations.ts';
 import { validateEffect } from '../pod/placement.ts';
@@ -63,12 +65,12 @@ function validateOldAnnotations(object: JsonObject, dialect: Dialect): FieldErro
   if (taintsText) {
     const found = annotatedList('taints', taintsText);
     if ('problem' in found) errors.push(invalid(path, taints, found.problem));
-    else errors.push(...validateTaints(found.items, `${path}.${taints}`));
+    else appendAll(errors, validateTaints(found.items, `${path}.${taints}`));
   }
   if (avoidText) {
     const found = annotatedAvoidance(avoidText);
     if ('problem' in found) errors.push(invalid(`${path}.AvoidPods`, avoidPods, found.problem));
-    else errors.push(...validateAvoidance(found.items, `${path}.${avoidPods}`));
+    else appendAll(errors, validateAvoidance(found.items, `${path}.${avoidPods}`));
   }
   return errors;
 }
@@ -146,10 +148,11 @@ function validatePodCidrs(cidrs: readonly string[]): FieldError[] {
   }
   if (bad >= 0 || cidrs.length > 2 || !isDualStack(bases)) {
     const detail = 'may specify no more than one CIDR for each IP family';
-    errors.push(invalidGo(field, goStrings(cidrs), detail));
+    errors.push(invalidGo(field, () => goStrings(cidrs), detail));
   }
+  const isRepeated = repeats(cidrs);
   cidrs.forEach((cidr, index) => {
-    if (cidrs.indexOf(cidr) < index) errors.push(duplicate(`${field}[${index}]`, cidr));
+    if (isRepeated[index] === true) errors.push(duplicate(`${field}[${index}]`, cidr));
   });
   return errors;
 }

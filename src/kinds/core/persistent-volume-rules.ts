@@ -1,7 +1,14 @@
 import { posix } from 'node:path';
 import { cloneJson, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, notSupported, required } from '../../meta/field-error.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  goItems,
+  notSupported,
+  required,
+} from '../../meta/field-error.ts';
 import { breaks, dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, listAt, sizeAt, textAt } from '../cells.ts';
@@ -108,7 +115,8 @@ function validateCapacity(spec: JsonObject): FieldError[] {
   for (const name of names) {
     const field = keyed('spec.capacity', name);
     const value = capacity?.[name];
-    errors.push(...basicQuantity(value, field), ...positiveQuantity(value, field));
+    appendAll(errors, basicQuantity(value, field));
+    appendAll(errors, positiveQuantity(value, field));
   }
   return errors;
 }
@@ -116,10 +124,8 @@ function validateCapacity(spec: JsonObject): FieldError[] {
 /** A list of resources as Go prints it. */
 function goResources(list: JsonObject | undefined): string {
   if (list === undefined) return 'core.ResourceList(nil)';
-  const entries = sortedKeys(list).map(
-    (name) => `${JSON.stringify(name)}:${goQuantity(String(list[name]))}`,
-  );
-  return `core.ResourceList{${entries.join(', ')}}`;
+  const entry = (name: string) => `${JSON.stringify(name)}:${goQuantity(String(list[name]))}`;
+  return `core.ResourceList{${goItems(sortedKeys(list), entry)}}`;
 }
 
 function validateReclaimPolicy(spec: JsonObject): FieldError[] {
@@ -146,7 +152,7 @@ function validateRest(spec: JsonObject): FieldError[] {
     errors.push(forbiddenField('spec.persistentVolumeReclaimPolicy', detail));
   }
   const className = textAt(spec, 'storageClassName');
-  if (className !== '') errors.push(...breaks('spec.storageClassName', className, dnsSubdomain));
+  if (className !== '') appendAll(errors, breaks('spec.storageClassName', className, dnsSubdomain));
   return [...errors, ...knownVolumeMode(spec, 'spec.volumeMode')];
 }
 
@@ -165,10 +171,10 @@ export function validateVolumeUpdate(
     const detail = `spec.persistentvolumesource is immutable after creation\n${difference}`;
     errors.push(forbiddenField('spec.persistentvolumesource', detail));
   }
-  errors.push(...immutable('volumeMode', spec['volumeMode'], before['volumeMode']));
+  appendAll(errors, immutable('volumeMode', spec['volumeMode'], before['volumeMode']));
   const affinity = objectAt(before, 'nodeAffinity');
   if (affinity !== undefined && !isSameAffinity(spec['nodeAffinity'], affinity, dialect)) {
-    errors.push(...affinityKept(spec));
+    appendAll(errors, affinityKept(spec));
   }
   return errors;
 }
@@ -182,12 +188,13 @@ function isSameAffinity(
   const renamed = cloneJson(before);
   const termsOf = (holder: JsonValue | undefined) =>
     objectsAt(holder, 'required', 'nodeSelectorTerms');
+  const termsNow = termsOf(affinity);
   for (const [index, term] of termsOf(renamed).entries()) {
-    const now = objectAt(termsOf(affinity)[index]);
     for (const list of ['matchExpressions', 'matchFields']) {
+      const requirementsNow = objectsAt(termsNow[index], list);
       for (const [at, requirement] of objectsAt(term, list).entries()) {
         const newer = newerLabel(textAt(requirement, 'key'), dialect);
-        const key = objectsAt(now, list)[at]?.['key'];
+        const key = requirementsNow[at]?.['key'];
         if (newer !== undefined && key === newer) requirement['key'] = newer;
       }
     }

@@ -47,9 +47,11 @@ function ownReason(object: JsonObject): string {
   return textAt(object, 'status', 'reason') || textAt(object, 'status', 'phase');
 }
 
+const isTrue = (condition: JsonObject) => textAt(condition, 'status') === 'True';
+
 const hasCondition = (object: JsonObject, type: string) =>
   objectsAt(object, 'status', 'conditions').some(
-    (one) => textAt(one, 'type') === type && textAt(one, 'status') === 'True',
+    (one) => textAt(one, 'type') === type && isTrue(one),
   );
 
 /** Where an init container stands: past its work, running beside the others, or in the way. */
@@ -132,7 +134,9 @@ function restartsCell(object: JsonObject, nowMs: number): string {
 function gatesCell(object: JsonObject): string {
   const gates = objectsAt(object, 'spec', 'readinessGates');
   if (gates.length === 0) return '<none>';
-  const met = gates.filter((gate) => hasCondition(object, textAt(gate, 'conditionType')));
+  const conditions = objectsAt(object, 'status', 'conditions').filter(isTrue);
+  const types = new Set(conditions.map((one) => textAt(one, 'type')));
+  const met = gates.filter((gate) => types.has(textAt(gate, 'conditionType')));
   return `${met.length}/${gates.length}`;
 }
 

@@ -1,12 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, required } from '../../meta/field-error.ts';
+import { type FieldError, invalidGo, required } from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { replicaColumns, replicaStrategy } from '../apps/replicas.ts';
 import { exampleTemplate, wideColumns } from '../apps/workload.ts';
 import { at, column, labelsText, numberAt } from '../cells.ts';
-import { invalidGo, sameOrEmpty, sortedKeys } from '../checks.ts';
+import { sameOrEmpty, sortedKeys } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
@@ -48,7 +48,7 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
   const labels = objectAt(template, 'metadata', 'labels');
   if (!Object.keys(selector).every((key) => labels?.[key] === selector[key])) {
     const detail = '`selector` does not match template `labels`';
-    errors.push(invalidGo(`${path}.metadata.labels`, goStringMap(labels), detail));
+    errors.push(invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail));
   }
   return [
     ...errors,
@@ -75,7 +75,7 @@ function keptForOthers(object: ApiObject, old: ApiObject, dialect: Dialect): Fie
     }
     if (sameOrEmpty(selector(object), selector(old))) return [];
     const shown = goStringMap(selector(object));
-    return [invalidGo('spec.selector', shown, 'cannot update non-convertible selector')];
+    return [invalidGo('spec.selector', () => shown, 'cannot update non-convertible selector')];
   });
 }
 

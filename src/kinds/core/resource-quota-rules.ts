@@ -1,8 +1,9 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid, required } from '../../meta/field-error.ts';
+import { pairErrorsMax } from '../../meta/answer-bounds.ts';
+import { type FieldError, goItems, invalid, invalidGo, required } from '../../meta/field-error.ts';
 import { listAt, textAt } from '../cells.ts';
-import { goList, goStrings, invalidGo, keyed, sortedKeys } from '../checks.ts';
+import { goList, goStrings, keyed, sortedKeys } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import {
   isStandardForQuota,
@@ -52,7 +53,7 @@ export function validateQuotaUpdate(
   const [now, before] = [of(object), of(old)];
   if (now.size === before.size && [...now].every((scope) => before.has(scope))) return errors;
   const shown = goScopes(objectAt(object, 'spec'));
-  return [...errors, invalidGo('spec.scopes', shown, 'field is immutable')];
+  return [...errors, invalidGo('spec.scopes', () => shown, 'field is immutable')];
 }
 
 /** `status`, as the controller writes it. */
@@ -90,18 +91,32 @@ const goScopes = (spec: JsonObject | undefined): string => {
   return goList('core.ResourceQuotaScope', list.length === 0 ? undefined : list);
 };
 
-/** Standard resources of the quota that a scope cannot count, each a complaint. */
-const misfits = (spec: JsonObject, scope: string): readonly string[] =>
-  sortedKeys(objectAt(spec, 'hard')).filter(
-    (name) => isStandardForQuota(name) && !fitsScope(scope, name),
+/**
+ * How many standard resources of the quota each scope cannot count, each a complaint, as long as
+ * the complaints are not too many together.
+ */
+function misfitCounter(spec: JsonObject): (scope: string) => number {
+  const standard = sortedKeys(objectAt(spec, 'hard')).filter(isStandardForQuota);
+  const counts = new Map(
+    [...scopes].map((scope) => [scope, standard.filter((name) => !fitsScope(scope, name)).length]),
   );
+  let left = pairErrorsMax;
+  return (scope) => {
+    const count = Math.min(counts.get(scope) ?? 0, left);
+    left -= count;
+    return count;
+  };
+}
 
 function validateScopes(spec: JsonObject): FieldError[] {
   const given = listAt(spec, 'scopes').map(String);
-  const refuse = (detail: string) => invalidGo('spec.scopes', goScopes(spec), detail);
+  const refuse = (detail: string) => invalidGo('spec.scopes', () => goScopes(spec), detail);
+  const misfits = misfitCounter(spec);
   const errors = given.flatMap((scope) => [
     ...(scopes.has(scope) ? [] : [refuse('unsupported scope')]),
-    ...misfits(spec, scope).map(() => refuse('unsupported scope applied to resource')),
+    ...Array.from({ length: misfits(scope) }, () =>
+      refuse('unsupported scope applied to resource'),
+    ),
   ]);
   return [...errors, ...conflicting(given).map(() => refuse('conflicting scopes'))];
 }
@@ -115,17 +130,18 @@ function validateScopeSelector(spec: JsonObject): FieldError[] {
   const selector = objectAt(spec, 'scopeSelector');
   if (selector === undefined) return [];
   const expressions = objectsAt(selector, 'matchExpressions');
-  const errors = expressions.flatMap((one) => validateExpression(one, { spec, selector }));
+  const misfits = misfitCounter(spec);
+  const errors = expressions.flatMap((one) => validateExpression(one, { misfits, selector }));
   const given = expressions.map((one) => textAt(one, 'scopeName'));
   const refused = conflicting(given).map(() =>
-    invalidGo(selectorPath, goScopes(spec), 'conflicting scopes'),
+    invalidGo(selectorPath, () => goScopes(spec), 'conflicting scopes'),
   );
   return [...errors, ...refused];
 }
 
 function validateExpression(
   expression: JsonObject,
-  of: { spec: JsonObject; selector: JsonObject },
+  of: { misfits: (scope: string) => number; selector: JsonObject },
 ): FieldError[] {
   const scope = textAt(expression, 'scopeName');
   const operator = textAt(expression, 'operator');
@@ -133,9 +149,9 @@ function validateExpression(
   if (!scopes.has(scope)) {
     errors.push(invalid(`${selectorPath}.scopeName`, scope, 'unsupported scope'));
   }
-  for (const _ of misfits(of.spec, scope)) {
+  for (let count = of.misfits(scope); count > 0; count -= 1) {
     const detail = 'unsupported scope applied to resource';
-    errors.push(invalidGo(selectorPath, goScopeSelector(of.selector), detail));
+    errors.push(invalidGo(selectorPath, () => goScopeSelector(of.selector), detail));
   }
   if (podScopes.includes(scope) && operator !== 'Exists') {
     const detail =
@@ -161,7 +177,7 @@ function validateValues(expression: JsonObject, operator: string): FieldError[] 
     case 'DoesNotExist': {
       const detail =
         "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-      return values.length === 0 ? [] : [invalidGo(field, goStrings(values), detail)];
+      return values.length === 0 ? [] : [invalidGo(field, () => goStrings(values), detail)];
     }
     default:
       return [invalid(`${selectorPath}.operator`, operator, 'not a valid selector operator')];
@@ -170,11 +186,11 @@ function validateValues(expression: JsonObject, operator: string): FieldError[] 
 
 function goScopeSelector(selector: JsonObject): string {
   const type = 'core.ScopedResourceSelectorRequirement';
-  const shown = objectsAt(selector, 'matchExpressions').map((one) => {
+  const shown = goItems(objectsAt(selector, 'matchExpressions'), (one) => {
     const values = listAt(one, 'values').map(String);
     const list = goList('string', values.length === 0 ? undefined : values);
     const [name, operator] = [textAt(one, 'scopeName'), textAt(one, 'operator')];
     return `${type}{ScopeName:${JSON.stringify(name)}, Operator:${JSON.stringify(operator)}, Values:${list}}`;
   });
-  return `core.ScopeSelector{MatchExpressions:[]${type}{${shown.join(', ')}}}`;
+  return `core.ScopeSelector{MatchExpressions:[]${type}{${shown}}}`;
 }

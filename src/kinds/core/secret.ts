@@ -1,4 +1,5 @@
 import { isObject, setMember } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import { parseExactJson } from '../../codec/json-exact.ts';
 import type { Dialect } from '../../dialect.ts';
@@ -92,7 +93,7 @@ function validate(object: Secret, dialect: Dialect): FieldError[] {
   const errors: FieldError[] = [];
   let total = 0;
   for (const key of sortedKeys(object.data)) {
-    errors.push(...breaks(keyed('data', key), key, configMapKey));
+    appendAll(errors, breaks(keyed('data', key), key, configMapKey));
     total += decodedLength(object.data?.[key] ?? '');
   }
   if (total > dataBytesMax) errors.push(tooLong('data', dataBytesMax));

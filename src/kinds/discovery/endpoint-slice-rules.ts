@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -62,7 +63,7 @@ function validateAddresses(endpoint: JsonObject, path: string, type: string): Fi
   }
   const rule = Object.hasOwn(addressRules, type) ? addressRules[type] : undefined;
   addresses.forEach((address, index) => {
-    errors.push(...(rule?.(`${path}[${index}]`, address) ?? []));
+    appendAll(errors, rule?.(`${path}[${index}]`, address) ?? []);
   });
   return errors;
 }

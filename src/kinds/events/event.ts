@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, goQuoted, invalid, required } from '../../meta/field-error.ts';
+import { type FieldError, goQuoted, invalid, invalidGo, required } from '../../meta/field-error.ts';
 import { dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import {
   foregroundFinalizer,
@@ -11,7 +11,7 @@ import {
 } from '../../meta/object-meta.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, numberAt, textAt } from '../cells.ts';
-import { invalidGo, sameOrEmpty } from '../checks.ts';
+import { sameOrEmpty } from '../checks.ts';
 import {
   eventColumns,
   eventStorage,
@@ -138,7 +138,7 @@ function validateUpdate(event: JsonObject, old: JsonObject): FieldError[] {
   const fixed = fixedFields.flatMap(([field, shown]) => {
     if (sameOrEmpty(event[field], old[field])) return [];
     const name = field === 'reportingComponent' ? 'reportingController' : field;
-    return [invalidGo(name, shown(event[field]), 'field is immutable')];
+    return [invalidGo(name, () => shown(event[field]), 'field is immutable')];
   });
   return [...series, ...fixed];
 }

@@ -5,12 +5,13 @@ import {
   type FieldError,
   forbiddenField,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '../../meta/field-error.ts';
 import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
-import { goStrings, invalidGo } from '../checks.ts';
+import { goStrings } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { validateMandatory } from './default-objects.ts';
 
@@ -161,7 +162,7 @@ function validateVerbs(rule: JsonObject, path: string): FieldError[] {
 function alone(given: readonly string[], field: string, what: string): FieldError[] {
   if (given.length < 2 || !given.includes('*')) return [];
   const detail = `if '*' is present, must not specify other ${what}`;
-  return [invalidGo(field, goStrings(given), detail)];
+  return [invalidGo(field, () => goStrings(given), detail)];
 }
 
 function validateResources(rule: JsonObject, path: string): FieldError[] {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import {
@@ -42,7 +43,7 @@ function validateParameters(parameters: JsonObject | undefined, path: string): F
     if (namespace !== undefined) errors.push(forbiddenField(field, detail));
   } else if (namespace === undefined) {
     errors.push(required(field, "`parameters.scope` is set to 'Namespace'"));
-  } else errors.push(...breaks(field, String(namespace), dnsLabel));
+  } else appendAll(errors, breaks(field, String(namespace), dnsLabel));
   return errors;
 }
 

@@ -1,6 +1,13 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
+import {
+  type FieldError,
+  invalid,
+  invalidGo,
+  notSupported,
+  required,
+} from '../../meta/field-error.ts';
 import { parseIpAddress } from '../../meta/ip-address.ts';
 import {
   breaks,
@@ -12,7 +19,7 @@ import {
 } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
-import { goList, invalidGo } from '../checks.ts';
+import { goList } from '../checks.ts';
 import { validIp } from '../core/addresses.ts';
 import { validateBalancerHost } from '../core/service/load-balancer-status.ts';
 import { objectAt, objectsAt } from '../fill.ts';
@@ -83,18 +90,18 @@ function validateSpec(object: JsonObject, tolerated: Tolerated): FieldError[] {
   const errors: FieldError[] = [];
   if (rules.length === 0 && fallback === undefined) {
     const detail = 'either `defaultBackend` or `rules` must be specified';
-    errors.push(invalidGo('spec', goList('networking.IngressRule', undefined), detail));
+    errors.push(invalidGo('spec', () => goList('networking.IngressRule', undefined), detail));
   }
-  if (fallback !== undefined) errors.push(...validateBackend(fallback, 'spec.defaultBackend'));
+  if (fallback !== undefined) appendAll(errors, validateBackend(fallback, 'spec.defaultBackend'));
   rules.forEach((rule, index) => {
-    errors.push(...validateRule(rule, `spec.rules[${index}]`, tolerated));
+    appendAll(errors, validateRule(rule, `spec.rules[${index}]`, tolerated));
   });
   objectsAt(object, 'spec', 'tls').forEach((tls, index) => {
-    errors.push(...validateTls(tls, `spec.tls[${index}]`, tolerated));
+    appendAll(errors, validateTls(tls, `spec.tls[${index}]`, tolerated));
   });
   const className = at(object, 'spec', 'ingressClassName');
   if (typeof className === 'string') {
-    errors.push(...breaks('spec.ingressClassName', className, dnsSubdomain));
+    appendAll(errors, breaks('spec.ingressClassName', className, dnsSubdomain));
   }
   return errors;
 }
@@ -108,7 +115,7 @@ function validateRule(rule: JsonObject, path: string, tolerated: Tolerated): Fie
     if (parseIpAddress(host) !== undefined) {
       errors.push(invalid(`${path}.host`, host, 'must be a DNS name, not an IP address'));
     }
-    errors.push(...breaks(`${path}.host`, host, hostRule(host)));
+    appendAll(errors, breaks(`${path}.host`, host, hostRule(host)));
   }
   if (host.includes('*') && tolerated.wildcardRules) return errors;
   return [...errors, ...validateRuleValue(rule, path)];
@@ -191,7 +198,7 @@ export function validateTypedReference(reference: JsonObject, path: string): Fie
     const value = textAt(reference, name);
     const field = `${path}.${name}`;
     if (value === '') errors.push(required(field, `${name} is required`));
-    else errors.push(...breaks(field, value, pathSegment));
+    else appendAll(errors, breaks(field, value, pathSegment));
   }
   return errors;
 }

@@ -1,8 +1,10 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   type FieldError,
   forbiddenField,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '../../meta/field-error.ts';
@@ -10,7 +12,7 @@ import { blockContains, parseIpBlock } from '../../meta/ip-address.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { breaks, portName } from '../../meta/names.ts';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
-import { goList, invalidGo } from '../checks.ts';
+import { goList } from '../checks.ts';
 import { validCidr } from '../core/addresses.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { portNumber } from '../pod/fields.ts';
@@ -84,7 +86,7 @@ function validatePeer(peer: JsonObject, path: string): FieldError[] {
     (name) => objectAt(peer, name) !== undefined,
   );
   const errors = selectors.flatMap((name) => validateSelector(peer, path, name));
-  if (block !== undefined) errors.push(...validateBlock(block, `${path}.ipBlock`));
+  if (block !== undefined) appendAll(errors, validateBlock(block, `${path}.ipBlock`));
   if (block === undefined && selectors.length === 0) {
     errors.push(required(path, 'must specify a peer'));
   }
@@ -113,7 +115,7 @@ function validateTypes(spec: JsonObject): FieldError[] {
   const types = listAt(spec, 'policyTypes').map(String);
   if (types.length > policyTypes.length) {
     const detail = 'may not specify more than two policyTypes';
-    return [invalidGo('spec.policyTypes', goList('networking.PolicyType', types), detail)];
+    return [invalidGo('spec.policyTypes', () => goList('networking.PolicyType', types), detail)];
   }
   return types.flatMap((type, index) =>
     policyTypes.includes(type)

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, goQuoted, invalid, required } from '../../meta/field-error.ts';
+import { type FieldError, goQuoted, invalid, invalidGo, required } from '../../meta/field-error.ts';
 import {
   formatIpAddress,
   type IpBlock,
@@ -12,7 +12,7 @@ import { dnsSubdomain } from '../../meta/names.ts';
 import { strictAddressProblem } from '../../meta/strict-address.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { goStrings, immutable, invalidGo } from '../checks.ts';
+import { goStrings, immutable } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectsAt } from '../fill.ts';
 
@@ -32,7 +32,7 @@ export function isReady(object: ApiObject): boolean {
 
 function validate(object: JsonObject): FieldError[] {
   const cidrs = cidrsOf(object);
-  const shown = `networking.ServiceCIDRSpec{CIDRs:${goStrings(cidrs)}}`;
+  const shown = () => `networking.ServiceCIDRSpec{CIDRs:${goStrings(cidrs)}}`;
   if (cidrs.length === 0) return [required(field, 'at least one CIDR required')];
   if (cidrs.length > cidrsMax) {
     return [invalidGo(field, shown, 'may only hold up to 2 values')];

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
@@ -112,7 +113,7 @@ function validate(object: JsonObject): FieldError[] {
     if (typeof type === 'string' && volumeTypes.includes(type)) continue;
     errors.push(notSupported('spec.volumes', type, volumeTypes));
   }
-  errors.push(...validateCapabilities(spec));
+  appendAll(errors, validateCapabilities(spec));
   const mayEscalate = at(spec, 'defaultAllowPrivilegeEscalation');
   if (mayEscalate === true && at(spec, 'allowPrivilegeEscalation') === false) {
     const field = 'spec.defaultAllowPrivilegeEscalation';

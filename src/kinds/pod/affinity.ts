@@ -174,8 +174,9 @@ function validateLabelKeys(term: JsonObject, path: string): FieldError[] {
     ...doubledKeys(match, selector, path),
   ];
   const both = 'exists in both matchLabelKeys and mismatchLabelKeys';
+  const mismatched = new Set(mismatch);
   match.forEach((key, index) => {
-    if (!mismatch.includes(key)) return;
+    if (!mismatched.has(key)) return;
     errors.push(invalid(`${path}.matchLabelKeys[${index}]`, key, both));
   });
   return errors;
@@ -200,12 +201,13 @@ function doubledKeys(
   path: string,
 ): FieldError[] {
   const seen = new Set(sortedKeys(objectAt(selector, 'matchLabels')));
+  const lastIndexes = new Map(match.map((key, index) => [key, index]));
   return objectsAt(selector, 'matchExpressions').flatMap((expression) => {
     const key = textAt(expression, 'key');
-    const isDouble = seen.has(key) && match.includes(key);
+    const index = seen.has(key) ? lastIndexes.get(key) : undefined;
     seen.add(key);
-    if (!isDouble) return [];
-    const field = `${path}[${match.lastIndexOf(key)}]`;
+    if (index === undefined) return [];
+    const field = `${path}[${index}]`;
     return [invalid(field, key, 'exists in both matchLabelKeys and labelSelector')];
   });
 }

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid } from '../../meta/field-error.ts';
 import { textAt } from '../cells.ts';
@@ -106,12 +107,12 @@ function validateAppArmorAnnotations(
   const prefix = appArmorPrefix(rules.dialect);
   const keys = sortedKeys(annotations).filter((key) => key.startsWith(prefix));
   if (keys.length === 0) return [];
-  const names = eachContainer(spec, '').map(({ container }) => textAt(container, 'name'));
+  const names = new Set(eachContainer(spec, '').map(({ container }) => textAt(container, 'name')));
   return keys.flatMap((key) => {
     const name = key.slice(prefix.length);
     const profile = textAt(annotations, key);
     const field = keyed(path, key);
-    const errors = names.includes(name) ? [] : [invalid(field, name, 'container not found')];
+    const errors = names.has(name) ? [] : [invalid(field, name, 'container not found')];
     const isKnown = ['', 'runtime/default', 'unconfined'].includes(profile);
     if (!isKnown && !profile.startsWith(local)) {
       const detail = `invalid AppArmor profile name: ${JSON.stringify(profile)}`;
@@ -200,7 +201,7 @@ export function validateProfileAgreement(
     const annotation = optionalText(annotations, containerPrefix + textAt(container, 'name'));
     const profile = objectAt(container, 'securityContext', 'seccompProfile');
     const at = { path: `${field}.securityContext.seccompProfile`, words: seccompWords };
-    errors.push(...validateAgreement(annotation, profile, at));
+    appendAll(errors, validateAgreement(annotation, profile, at));
   }
   if (textAt(spec, 'os', 'name') === 'windows') return errors;
   const prefix = appArmorPrefix(dialect);
@@ -210,7 +211,7 @@ export function validateProfileAgreement(
       objectAt(container, 'securityContext', 'appArmorProfile') ??
       objectAt(context, 'appArmorProfile');
     const at = { path: `${field}.securityContext.appArmorProfile`, words: appArmorWords };
-    errors.push(...validateAgreement(annotation, profile, at));
+    appendAll(errors, validateAgreement(annotation, profile, at));
   }
   return errors;
 }

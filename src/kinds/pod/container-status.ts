@@ -3,11 +3,12 @@ import {
   duplicate,
   type FieldError,
   forbiddenField,
+  invalidGo,
   notSupported,
 } from '../../meta/field-error.ts';
 import { breaks, dnsSubdomain, inRange } from '../../meta/names.ts';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
-import { invalidGo } from '../checks.ts';
+
 import { objectAt, objectsAt } from '../fill.ts';
 
 /** What the status of a pod says of its claims, its containers' users and what they were given. */
@@ -44,7 +45,7 @@ export function validateClaimStatuses(status: JsonObject, spec: JsonObject): Fie
     const field = `status.resourceClaimStatuses[${index}].name`;
     const name = textAt(one, 'name');
     const detail = 'must match the name of an entry in `spec.resourceClaims`';
-    const errors = known.has(name) ? [] : [invalidGo(field, JSON.stringify(name), detail)];
+    const errors = known.has(name) ? [] : [invalidGo(field, () => JSON.stringify(name), detail)];
     if (seen.has(name)) errors.push(duplicate(field, name));
     seen.add(name);
     const made = at(one, 'resourceClaimName');
@@ -56,7 +57,7 @@ const idMax = 2147483647;
 
 function validateUser(user: JsonObject, path: string): FieldError[] {
   const check = (field: string, value: number) =>
-    inRange(value, 0, idMax).map((message) => invalidGo(field, String(value), message));
+    inRange(value, 0, idMax).map((message) => invalidGo(field, () => String(value), message));
   return [
     ...check(`${path}.uid`, numberAt(user, 'uid')),
     ...check(`${path}.gid`, numberAt(user, 'gid')),
@@ -72,33 +73,56 @@ function validateAllocated(
   { list, of }: { readonly list: string; readonly of: string },
 ): FieldError[] {
   const named = new Map(objectsAt(spec, of).map((one) => [textAt(one, 'name'), one]));
+  const claimsOf = claimsByContainer();
   return objectsAt(status, list).flatMap((one, index) =>
     objectsAt(one, 'allocatedResourcesStatus').flatMap((allocated, number) => {
       const field = `status.${list}[${index}].allocatedResourcesStatus[${number}]`;
       // A status may come before the container that it is about.
       const container = named.get(textAt(one, 'name'));
       return [
-        ...(container === undefined ? [] : validateAsked(allocated, container, `${field}.name`)),
+        ...(container === undefined
+          ? []
+          : validateAsked(allocated, { container, claimsOf, field: `${field}.name` })),
         ...validateHealth(allocated, `${field}.resources`),
       ];
     }),
   );
 }
 
-function validateAsked(allocated: JsonObject, container: JsonObject, field: string): FieldError[] {
+/** The claims of containers, as statuses name them; those of one container are listed once. */
+function claimsByContainer(): (container: JsonObject) => ReadonlySet<string> {
+  const listed = new Map<JsonObject, ReadonlySet<string>>();
+  return (container) => {
+    const known = listed.get(container);
+    if (known !== undefined) return known;
+    const claims = objectsAt(container, 'resources', 'claims').map((claim) => {
+      const request = textAt(claim, 'request');
+      return `claim:${textAt(claim, 'name')}${request === '' ? '' : `/${request}`}`;
+    });
+    const names = new Set(claims);
+    listed.set(container, names);
+    return names;
+  };
+}
+
+function validateAsked(
+  allocated: JsonObject,
+  of: {
+    readonly container: JsonObject;
+    readonly claimsOf: (container: JsonObject) => ReadonlySet<string>;
+    readonly field: string;
+  },
+): FieldError[] {
+  const { container, claimsOf, field } = of;
   const name = textAt(allocated, 'name');
   if (!name.startsWith('claim:')) {
     if (at(container, 'resources', 'requests', name) !== undefined) return [];
-    return [invalidGo(field, name, "must match one of the container's resource requests")];
+    return [invalidGo(field, () => name, "must match one of the container's resource requests")];
   }
-  const claims = objectsAt(container, 'resources', 'claims').map((claim) => {
-    const request = textAt(claim, 'request');
-    return `claim:${textAt(claim, 'name')}${request === '' ? '' : `/${request}`}`;
-  });
   const detail =
     "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' " +
     "or 'claim:<claimName>' if request is empty";
-  return claims.includes(name) ? [] : [invalidGo(field, name, detail)];
+  return claimsOf(container).has(name) ? [] : [invalidGo(field, () => name, detail)];
 }
 
 const states = ['Healthy', 'Unhealthy', 'Unknown'];

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -74,9 +75,9 @@ function validateRunning(spec: JsonObject, path: string, around: LiveSurrounding
     const found = validateCommon(container, field, around);
     if (names.has(name)) found.push(duplicate(`${field}.name`, name));
     names.add(name);
-    found.push(...validateLiveChecks(container, field, around.graceSeconds));
+    appendAll(found, validateLiveChecks(container, field, around.graceSeconds));
     const why = 'may not be set for non-init containers';
-    found.push(...refuseSet(container, ['restartPolicy'], { path: field, why }));
+    appendAll(found, refuseSet(container, ['restartPolicy'], { path: field, why }));
     return found;
   });
   return [...errors, ...hostPortConflicts(containers, path)];
@@ -100,12 +101,12 @@ function validatePreparing(spec: JsonObject, path: string, around: LiveSurroundi
     if (names.has(name)) errors.push(duplicate(`${field}.name`, name));
     else if (name !== '') names.add(name);
     // Upstream counts within a list of this one container, and so always says `[0]`.
-    errors.push(...hostPortConflicts([container], path));
+    appendAll(errors, hostPortConflicts([container], path));
     if (restart === 'Always') {
-      errors.push(...validateLiveChecks(container, field, around.graceSeconds));
+      appendAll(errors, validateLiveChecks(container, field, around.graceSeconds));
     } else {
       const why = 'may not be set for init containers without restartPolicy=Always';
-      errors.push(...refuseSet(container, liveChecks, { path: field, why }));
+      appendAll(errors, refuseSet(container, liveChecks, { path: field, why }));
     }
     return errors;
   });

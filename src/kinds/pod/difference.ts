@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { same } from '../checks.ts';
 
 /** A difference told to people, in the manner of Go's `cmp.Diff`: what went with `-`, what came with `+`. */
@@ -45,8 +46,9 @@ function memberLines(
       continue;
     }
     tellAlike();
-    found.push(
-      ...valueLines(`${capital(name)}: `, { old: old[name], next: next[name], depth: depth + 1 }),
+    appendAll(
+      found,
+      valueLines(`${capital(name)}: `, { old: old[name], next: next[name], depth: depth + 1 }),
     );
   }
   tellAlike();

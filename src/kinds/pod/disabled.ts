@@ -17,7 +17,7 @@ export function dropDisabled(spec: JsonObject | undefined, old?: JsonObject): vo
   dropMembers(spec, old, ofSpec);
   dropMembers(objectAt(spec, 'securityContext'), objectAt(old, 'securityContext'), ofSecurity);
   dropImages(spec, old);
-  for (const volume of objectsAt(spec, 'volumes')) dropFromVolume(volume, old);
+  dropTrustBundles(spec, old);
   const containers = eachContainer(spec, '');
   const before = eachContainer(old, '').map(({ container }) => container);
   const usesResize = before.some((container) => isSet(container, 'resizePolicy'));
@@ -68,14 +68,14 @@ function setList(holder: JsonObject, name: string, list: JsonObject[]): void {
   else holder[name] = list;
 }
 
-function dropFromVolume(volume: JsonObject, old: JsonObject | undefined): void {
-  const before = objectsAt(old, 'volumes');
-  const usesBundles = before.some((one) =>
-    objectsAt(one, 'projected', 'sources').some((source) => isSet(source, 'clusterTrustBundle')),
+function dropTrustBundles(spec: JsonObject, old: JsonObject | undefined): void {
+  const sourcesOf = (volume: JsonObject) => objectsAt(volume, 'projected', 'sources');
+  const isUsed = objectsAt(old, 'volumes').some((volume) =>
+    sourcesOf(volume).some((source) => isSet(source, 'clusterTrustBundle')),
   );
-  if (usesBundles) return;
-  for (const source of objectsAt(volume, 'projected', 'sources')) {
-    delete source['clusterTrustBundle'];
+  if (isUsed) return;
+  for (const volume of objectsAt(spec, 'volumes')) {
+    for (const source of sourcesOf(volume)) delete source['clusterTrustBundle'];
   }
 }
 

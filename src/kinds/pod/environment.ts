@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { type FieldError, invalid, notSupported, required } from '../../meta/field-error.ts';
 import {
   breaks,
@@ -43,7 +44,7 @@ function validateValueFrom(variable: JsonObject, path: string): FieldError[] {
     const part = objectAt(source, name);
     if (part === undefined) return;
     count += 1;
-    errors.push(...rule(part, `${path}.${name}`));
+    appendAll(errors, rule(part, `${path}.${name}`));
   };
   judge('fieldRef', (part, field) => validateFieldRef(part, field, variableFields));
   judge('resourceFieldRef', (part, field) => validateResourceRef(part, field));
@@ -80,7 +81,7 @@ export function validateEnvironmentSources(
     const errors = prefix === '' ? [] : breaks(`${field}.prefix`, prefix, environmentName);
     const given = ['configMapRef', 'secretRef'].filter((name) => objectAt(source, name));
     for (const name of given) {
-      errors.push(...validateNamedSource(textAt(source, name, 'name'), `${field}.${name}.name`));
+      appendAll(errors, validateNamedSource(textAt(source, name, 'name'), `${field}.${name}.name`));
     }
     if (given.length === 0) {
       errors.push(invalid(path, '', 'must specify one of: `configMapRef` or `secretRef`'));

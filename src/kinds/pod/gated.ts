@@ -1,9 +1,10 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { FieldError } from '../../meta/field-error.ts';
+import { invalidGo } from '../../meta/field-error.ts';
 import { listAt } from '../cells.ts';
-import { invalidGo, same, sameOrEmpty } from '../checks.ts';
+import { same, sameOrEmpty } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
-import { goList, goNodeSelectorTerm, goStringMap } from './go-text.ts';
+import { goNodeSelectorTerm, goStringMap, goStructs } from './go-text.ts';
 
 /** While gates keep a pod from being put anywhere, the nodes it may go to may be narrowed. */
 
@@ -17,7 +18,7 @@ export function validateNodeSelection(spec: JsonObject, old: JsonObject): FieldE
   const isNarrowed = Object.keys(before).every((key) => now?.[key] === before[key]);
   const detail = 'only additions to spec.nodeSelector are allowed (no mutations or deletions)';
   return [
-    ...(isNarrowed ? [] : [invalidGo('spec.nodeSelector', goStringMap(now), detail)]),
+    ...(isNarrowed ? [] : [invalidGo('spec.nodeSelector', () => goStringMap(now), detail)]),
     ...validateTerms(termsOf(spec), termsOf(old)),
   ];
 }
@@ -28,14 +29,14 @@ const termsOf = (spec: JsonObject) =>
 function validateTerms(terms: readonly JsonObject[], old: readonly JsonObject[]): FieldError[] {
   if (old.length === 0) return [];
   if (terms.length !== old.length) {
-    const shown = goList('core.NodeSelectorTerm', terms.map(goNodeSelectorTerm));
+    const shown = goStructs('core.NodeSelectorTerm', terms, goNodeSelectorTerm);
     const detail = 'no additions/deletions to non-empty NodeSelectorTerms list are allowed';
-    return [invalidGo(termsPath, shown, detail)];
+    return [invalidGo(termsPath, () => shown, detail)];
   }
   return terms.flatMap((term, index) => {
     if (isNarrowedTerm(term, old[index] ?? {})) return [];
     const detail = 'only additions are allowed (no mutations or deletions)';
-    return [invalidGo(`${termsPath}[${index}]`, goNodeSelectorTerm(term), detail)];
+    return [invalidGo(`${termsPath}[${index}]`, () => goNodeSelectorTerm(term), detail)];
   });
 }
 

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
-import { goQuoted } from '../../meta/field-error.ts';
+import { goItems, goQuoted } from '../../meta/field-error.ts';
 import { textAt } from '../cells.ts';
 import { goStrings, sortedKeys } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
@@ -10,13 +10,17 @@ import { textsAt } from './fields.ts';
 /** A map of strings. */
 export function goStringMap(map: JsonObject | undefined): string {
   if (map === undefined) return 'map[string]string(nil)';
-  const members = sortedKeys(map).map((key) => `${goQuoted(key)}:${goQuoted(String(map[key]))}`);
-  return `map[string]string{${members.join(', ')}}`;
+  const member = (key: string) => `${goQuoted(key)}:${goQuoted(String(map[key]))}`;
+  return `map[string]string{${goItems(sortedKeys(map), member)}}`;
 }
 
 /** A list of structs, `(nil)` when it is empty. */
-export function goList(type: string, items: readonly string[]): string {
-  return items.length === 0 ? `[]${type}(nil)` : `[]${type}{${items.join(', ')}}`;
+export function goStructs<Item>(
+  type: string,
+  items: readonly Item[],
+  print: (item: Item) => string,
+): string {
+  return items.length === 0 ? `[]${type}(nil)` : `[]${type}{${goItems(items, print)}}`;
 }
 
 const goTexts = (object: JsonObject, name: string) =>
@@ -30,15 +34,16 @@ const requirement = (type: string) => (one: JsonObject) =>
 export function goSelector(selector: JsonObject | undefined): string {
   if (selector === undefined) return '"null"';
   const type = 'v1.LabelSelectorRequirement';
-  const expressions = objectsAt(selector, 'matchExpressions').map(requirement(type));
+  const expressions = objectsAt(selector, 'matchExpressions');
+  const shown = goStructs(type, expressions, requirement(type));
   const labels = goStringMap(objectAt(selector, 'matchLabels'));
-  return `v1.LabelSelector{MatchLabels:${labels}, MatchExpressions:${goList(type, expressions)}}`;
+  return `v1.LabelSelector{MatchLabels:${labels}, MatchExpressions:${shown}}`;
 }
 
 /** A term that selects nodes. */
 export function goNodeSelectorTerm(term: JsonObject): string {
   const type = 'core.NodeSelectorRequirement';
-  const part = (name: string) => goList(type, objectsAt(term, name).map(requirement(type)));
+  const part = (name: string) => goStructs(type, objectsAt(term, name), requirement(type));
   const [expressions, fields] = [part('matchExpressions'), part('matchFields')];
   return `core.NodeSelectorTerm{MatchExpressions:${expressions}, MatchFields:${fields}}`;
 }

@@ -1,8 +1,9 @@
 import type { JsonObject } from '../../base/json.ts';
-import { type FieldError, required } from '../../meta/field-error.ts';
+import { appendAll } from '../../base/lists.ts';
+import { type FieldError, invalidGo, required } from '../../meta/field-error.ts';
 import { breaks, dnsSubdomain } from '../../meta/names.ts';
 import { textAt } from '../cells.ts';
-import { goStrings, invalidGo } from '../checks.ts';
+import { goStrings } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { textsAt, validateIp } from './fields.ts';
 
@@ -30,10 +31,10 @@ export function validateDnsConfig(spec: JsonObject, path: string): FieldError[] 
   const errors: FieldError[] = [];
   if (servers.length > nameserversMax) {
     const detail = `must not have more than ${nameserversMax} nameservers`;
-    errors.push(invalidGo(`${path}.nameservers`, goStrings(servers), detail));
+    errors.push(invalidGo(`${path}.nameservers`, () => goStrings(servers), detail));
   }
   servers.forEach((server, index) => {
-    errors.push(...validateIp(`${path}.nameservers[${index}]`, server));
+    appendAll(errors, validateIp(`${path}.nameservers[${index}]`, server));
   });
   return [
     ...errors,
@@ -48,7 +49,8 @@ export function validateDnsConfig(spec: JsonObject, path: string): FieldError[] 
 
 function validateSearches(searches: readonly string[], path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const refuse = (detail: string) => errors.push(invalidGo(path, goStrings(searches), detail));
+  const refuse = (detail: string) =>
+    errors.push(invalidGo(path, () => goStrings(searches), detail));
   if (searches.length > searchPathsMax) {
     refuse(`must not have more than ${searchPathsMax} search paths`);
   }
@@ -59,7 +61,7 @@ function validateSearches(searches: readonly string[], path: string): FieldError
   }
   searches.forEach((search, index) => {
     const name = search.endsWith('.') ? search.slice(0, -1) : search;
-    errors.push(...breaks(`${path}[${index}]`, name, dnsSubdomain));
+    appendAll(errors, breaks(`${path}[${index}]`, name, dnsSubdomain));
   });
   return errors;
 }

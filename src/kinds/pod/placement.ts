@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -46,8 +47,8 @@ function validateToleration(toleration: JsonObject, path: string): FieldError[] 
     const detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
     errors.push(invalid(`${path}.effect`, effect, detail));
   }
-  errors.push(...validateTolerated(operator, textAt(toleration, 'value'), `${path}.operator`));
-  if (effect !== '') errors.push(...validateEffect(effect, `${path}.effect`));
+  appendAll(errors, validateTolerated(operator, textAt(toleration, 'value'), `${path}.operator`));
+  if (effect !== '') appendAll(errors, validateEffect(effect, `${path}.effect`));
   return errors;
 }
 
@@ -123,7 +124,7 @@ function validateSpreadKeys(constraint: JsonObject, path: string): FieldError[] 
   const unset = 'must not be specified when labelSelector is not set';
   const errors = selector === undefined ? [forbiddenField(path, unset)] : [];
   keys.forEach((key, index) => {
-    errors.push(...breaks(`${path}[${index}]`, key, qualifiedName));
+    appendAll(errors, breaks(`${path}[${index}]`, key, qualifiedName));
     if (!selected.has(key)) return;
     const detail = 'exists in both matchLabelKeys and labelSelector';
     errors.push(invalid(`${path}[${index}]`, key, detail));

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { duplicate, type FieldError, invalid, required } from '../../meta/field-error.ts';
 import { breaks, portName } from '../../meta/names.ts';
 import { numberAt, textAt } from '../cells.ts';
@@ -16,10 +17,10 @@ export function validatePorts(ports: readonly JsonObject[], path: string): Field
     const errors = validatePortName(textAt(port, 'name'), { field: `${field}.name`, names });
     const number = numberAt(port, 'containerPort');
     if (number === 0) errors.push(required(`${field}.containerPort`));
-    else errors.push(...portNumber(`${field}.containerPort`, number));
+    else appendAll(errors, portNumber(`${field}.containerPort`, number));
     const hostPort = numberAt(port, 'hostPort');
-    if (hostPort !== 0) errors.push(...portNumber(`${field}.hostPort`, hostPort));
-    errors.push(...choice(port, field, 'protocol', protocols));
+    if (hostPort !== 0) appendAll(errors, portNumber(`${field}.hostPort`, hostPort));
+    appendAll(errors, choice(port, field, 'protocol', protocols));
     return errors;
   });
 }

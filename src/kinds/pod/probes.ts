@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -109,11 +110,11 @@ export function validateLiveChecks(
   for (const name of ['postStart', 'preStop']) {
     const hook = objectAt(container, 'lifecycle', name);
     if (hook === undefined) continue;
-    errors.push(...validateHandler(hook, `${path}.lifecycle.${name}`, hookActions));
+    appendAll(errors, validateHandler(hook, `${path}.lifecycle.${name}`, hookActions));
   }
   for (const name of ['livenessProbe', 'readinessProbe', 'startupProbe']) {
     const probe = objectAt(container, name);
-    if (probe !== undefined) errors.push(...validateProbe(probe, `${path}.${name}`));
+    if (probe !== undefined) appendAll(errors, validateProbe(probe, `${path}.${name}`));
   }
   return errors;
 }

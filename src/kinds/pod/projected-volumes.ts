@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
 import { textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../fill.ts';
@@ -68,14 +69,14 @@ function validateDownwardFile(file: JsonObject, path: string): FieldError[] {
     ...plainPath(`${path}.path`, textAt(file, 'path')),
   ];
   if (field !== undefined) {
-    errors.push(...validateFieldRef(field, `${path}.fieldRef`, volumeFields));
+    appendAll(errors, validateFieldRef(field, `${path}.fieldRef`, volumeFields));
     if (resource !== undefined) {
       const detail = 'fieldRef and resourceFieldRef can not be specified simultaneously';
       errors.push(invalid(path, 'resource', detail));
     }
   } else if (resource !== undefined) {
     const where = `${path}.resourceFieldRef`;
-    errors.push(...validateResourceRef(resource, where, { inVolume: true }));
+    appendAll(errors, validateResourceRef(resource, where, { inVolume: true }));
   } else {
     errors.push(required(path, 'one of fieldRef and resourceFieldRef is required'));
   }
@@ -91,7 +92,7 @@ export function validateProjectedVolume(
   const paths = new Set<string>();
   const errors = validateMode(source, path, 'defaultMode');
   objectsAt(source, 'sources').forEach((one, index) => {
-    errors.push(...validateProjection(one, { path, index, paths, rules }));
+    appendAll(errors, validateProjection(one, { path, index, paths, rules }));
   });
   return errors;
 }
@@ -113,7 +114,7 @@ function validateProjection(source: JsonObject, place: ProjectionPlace): FieldEr
     const part = objectAt(source, name);
     if (part === undefined) return;
     count += 1;
-    errors.push(...rule(part, `${own}.${name}`));
+    appendAll(errors, rule(part, `${own}.${name}`));
   };
   const keyedFiles = (part: JsonObject, path: string) => validateKeyedFiles(part, path, place);
   judge('secret', keyedFiles);
@@ -170,6 +171,6 @@ function validateToken(token: JsonObject, path: string, place: ProjectionPlace):
   const file = textAt(token, 'path');
   const fileField = `${place.path}.path`;
   if (file === '') errors.push(required(fileField));
-  else if (!place.rules.allow.tokenPaths) errors.push(...plainPath(fileField, file));
+  else if (!place.rules.allow.tokenPaths) appendAll(errors, plainPath(fileField, file));
   return errors;
 }

@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { firstByName } from '../../base/lists.ts';
 import { textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 
@@ -63,12 +64,12 @@ export function claimNames(pod: JsonObject): readonly string[] {
 
 /** Names of the claims on devices; one made from a template is known once the status names it. */
 export function resourceClaimNames(pod: JsonObject): readonly string[] {
-  const made = objectsAt(pod, 'status', 'resourceClaimStatuses');
+  const statuses = objectsAt(pod, 'status', 'resourceClaimStatuses');
+  const made = firstByName(statuses, (one) => textAt(one, 'name'));
   const names = objectsAt(pod, 'spec', 'resourceClaims').map((claim) => {
     const own = textAt(claim, 'resourceClaimName');
     if (own !== '') return own;
-    const status = made.find((one) => textAt(one, 'name') === textAt(claim, 'name'));
-    return textAt(status, 'resourceClaimName');
+    return textAt(made.get(textAt(claim, 'name')), 'resourceClaimName');
   });
   return distinct(names);
 }

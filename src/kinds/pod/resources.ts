@@ -1,9 +1,16 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  required,
+} from '../../meta/field-error.ts';
 import { qualifiedName } from '../../meta/names.ts';
 import { parseQuantity, type Quantity } from '../../meta/quantity.ts';
-import { invalidGo, keyed, sortedKeys } from '../checks.ts';
+import { keyed, sortedKeys } from '../checks.ts';
 import { objectAt } from '../fill.ts';
 import { negative } from './fields.ts';
 import { goQuantity } from './go-text.ts';
@@ -49,7 +56,8 @@ export const mayOvercommit = (name: string, dialect: Dialect) =>
   isNative(name, dialect) && !isHugePages(name);
 
 /** Names of resources print themselves in Go, which is without quotes. */
-const invalidName = (field: string, name: string, detail: string) => invalidGo(field, name, detail);
+const invalidName = (field: string, name: string, detail: string) =>
+  invalidGo(field, () => name, detail);
 
 /** The name of any resource: qualified, or one of those the server knows. */
 export function validateAnyResourceName(name: string, field: string): FieldError[] {
@@ -97,7 +105,7 @@ export function validateAmount(
   const errors = quantity.nano < 0n ? [invalid(field, quantity.text, negative)] : [];
   const comesWhole = wholeResources.has(name) || isExtended(name, dialect);
   if (comesWhole && quantity.nano % 1_000_000_000n !== 0n) {
-    errors.push(invalidGo(field, goQuantity(quantity.text), 'must be an integer'));
+    errors.push(invalidGo(field, () => goQuantity(quantity.text), 'must be an integer'));
   }
   return errors;
 }
@@ -123,14 +131,14 @@ export function validateResources(
   const requests = quantitiesOf(objectAt(resources, 'requests'));
   const errors: FieldError[] = [];
   for (const [name, quantity] of limits) {
-    errors.push(...validateEntry({ name, quantity }, keyed(`${path}.limits`, name), rules));
+    appendAll(errors, validateEntry({ name, quantity }, keyed(`${path}.limits`, name), rules));
   }
   for (const [name, quantity] of requests) {
     const field = keyed(`${path}.requests`, name);
     const [first, ...rest] = partsOfEntry({ name, quantity }, field, rules);
-    errors.push(...(first ?? []));
-    errors.push(...requestWithinLimit({ name, quantity }, { limits, path, rules }));
-    errors.push(...rest.flat());
+    appendAll(errors, first ?? []);
+    appendAll(errors, requestWithinLimit({ name, quantity }, { limits, path, rules }));
+    appendAll(errors, rest.flat());
   }
   const names = [...limits.keys(), ...requests.keys()];
   if (names.some(isHugePages) && !names.some((name) => name === 'cpu' || name === 'memory')) {

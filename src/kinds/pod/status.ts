@@ -1,16 +1,24 @@
 import type { JsonObject } from '../../base/json.ts';
+import { repeats } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, internal, invalid } from '../../meta/field-error.ts';
+import { pairErrorsMax } from '../../meta/answer-bounds.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  internal,
+  invalid,
+  invalidGo,
+} from '../../meta/field-error.ts';
 import { parseIpAddress } from '../../meta/ip-address.ts';
 import { breaks, dnsSubdomain, qualifiedName } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { numberAt, textAt } from '../cells.ts';
-import { invalidGo } from '../checks.ts';
+
 import { objectAt, objectsAt } from '../fill.ts';
 import { isDeletionCost } from './annotations.ts';
 import { validateClaimStatuses, validateGiven } from './container-status.ts';
 import { annotationsOf, validateIp } from './fields.ts';
-import { goList } from './go-text.ts';
+import { goStructs } from './go-text.ts';
 import { nothingAllowed } from './rules.ts';
 import { validateAnnotationUpdate } from './update.ts';
 
@@ -87,16 +95,23 @@ function validateTransitions(change: {
 }): FieldError[] {
   const { status, before, list, policy, restarting } = change;
   if (policy === 'Always') return [];
+  const running = new Map<string, number>();
+  for (const one of objectsAt(status, list)) {
+    const name = textAt(one, 'name');
+    if (!objectAt(one, 'state', 'terminated')) running.set(name, (running.get(name) ?? 0) + 1);
+  }
+  let pairs = 0;
   return objectsAt(before, list).flatMap((old, index) => {
     const ended = objectAt(old, 'state', 'terminated');
     const name = textAt(old, 'name');
     if (ended === undefined || restarting?.has(name) === true) return [];
     if (policy === 'OnFailure' && numberAt(ended, 'exitCode') !== 0) return [];
-    const revived = objectsAt(status, list).filter(
-      (one) => textAt(one, 'name') === name && !objectAt(one, 'state', 'terminated'),
-    );
+    const revived = Math.min(running.get(name) ?? 0, pairErrorsMax - pairs);
+    pairs += revived;
     const detail = 'may not be transitioned to non-terminated state';
-    return revived.map(() => forbiddenField(`status.${list}[${index}].state`, detail));
+    return Array.from({ length: revived }, () =>
+      forbiddenField(`status.${list}[${index}].state`, detail),
+    );
   });
 }
 
@@ -116,13 +131,12 @@ function validateAddresses(status: JsonObject, { list, type }: AddressList): Fie
   const errors = addresses.flatMap((one, index) => validateIp(`${field}[${index}]`, one));
   if (addresses.length < 2) return errors;
   const shown = (ip: string) => `core.${type}{IP:${JSON.stringify(ip)}}`;
+  const isRepeated = repeats(addresses);
   const doubles = addresses.flatMap((ip, index) =>
-    addresses.indexOf(ip) === index ? [] : [duplicateGo(`${field}[${index}]`, shown(ip))],
+    isRepeated[index] === true ? [duplicateGo(`${field}[${index}]`, shown(ip))] : [],
   );
-  const tooMany = validateFamilies(addresses, {
-    field,
-    shown: goList(`core.${type}`, addresses.map(shown)),
-  });
+  const show = () => goStructs(`core.${type}`, addresses, shown);
+  const tooMany = validateFamilies(addresses, { field, show });
   // Upstream looks for these in one order for pods and in the other for hosts.
   return list === 'hostIPs'
     ? [...errors, ...doubles, ...tooMany]
@@ -131,12 +145,12 @@ function validateAddresses(status: JsonObject, { list, type }: AddressList): Fie
 
 function validateFamilies(
   addresses: readonly string[],
-  { field, shown }: { field: string; shown: string },
+  { field, show }: { field: string; show: () => string },
 ): FieldError[] {
   const families = new Set(addresses.map((ip) => parseIpAddress(ip)?.family));
   const unreadable = addresses.findIndex((ip) => parseIpAddress(ip) === undefined);
   const detail = 'may specify no more than one IP for each IP family';
-  const tooMany = invalidGo(field, shown, detail);
+  const tooMany = invalidGo(field, show, detail);
   if (unreadable >= 0) {
     const shownIp = `invalid IP[${unreadable}]: ${addresses[unreadable]}`;
     const why = `failed to check for dual stack with error:${shownIp}`;

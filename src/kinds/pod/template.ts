@@ -1,6 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
+import {
+  type FieldError,
+  forbiddenField,
+  invalid,
+  invalidGo,
+  required,
+} from '../../meta/field-error.ts';
 import {
   isEmptySelector,
   type LabelSelector,
@@ -8,7 +14,7 @@ import {
   validateLabelSelector,
 } from '../../meta/label-selector.ts';
 import { at, listAt, textAt } from '../cells.ts';
-import { invalidGo, sameOrEmpty } from '../checks.ts';
+import { sameOrEmpty } from '../checks.ts';
 import { ensure, objectAt } from '../fill.ts';
 import { allowancesOf } from './allowances.ts';
 import { validatePodAnnotations, validateProfileAgreement } from './annotations.ts';
@@ -31,7 +37,7 @@ export function validateSelector(object: JsonObject, kindWord: string): FieldErr
   const errors = validateLabelSelector(selector as unknown as LabelSelector, 'spec.selector');
   if (selectsAll(selector)) {
     const detail = `empty selector is invalid for ${kindWord}`;
-    errors.push(invalidGo('spec.selector', goSelector(selector), detail));
+    errors.push(invalidGo('spec.selector', () => goSelector(selector), detail));
   }
   return errors;
 }
@@ -40,7 +46,7 @@ export function validateSelector(object: JsonObject, kindWord: string): FieldErr
 export function selectorKept(object: JsonObject, old: JsonObject): FieldError[] {
   const selector = objectAt(object, 'spec', 'selector');
   if (sameOrEmpty(selector, objectAt(old, 'spec', 'selector'))) return [];
-  return [invalidGo('spec.selector', goSelector(selector), 'field is immutable')];
+  return [invalidGo('spec.selector', () => goSelector(selector), 'field is immutable')];
 }
 
 /** Whether a selector can be read at all; what is wrong with it is told elsewhere. */
@@ -61,7 +67,7 @@ export function validateSelected(object: JsonObject, path: string): FieldError[]
   const given = (labels ?? {}) as Readonly<Record<string, string>>;
   if (selector !== undefined && selects(selector as unknown as LabelSelector, given)) return [];
   const detail = '`selector` does not match template `labels`';
-  return [invalidGo(`${path}.metadata.labels`, goStringMap(labels), detail)];
+  return [invalidGo(`${path}.metadata.labels`, () => goStringMap(labels), detail)];
 }
 
 /** Labels and annotations of a template: all that upstream judges of a StatefulSet's. */
@@ -136,7 +142,7 @@ export function validateTemplate(
   const template = ensure(ensure(object, 'spec'), 'template');
   const selector = objectAt(object, 'spec', 'selector');
   if (!isReadable(selector)) {
-    return [invalidGo('spec.selector', goSelector(selector), 'invalid label selector')];
+    return [invalidGo('spec.selector', () => goSelector(selector), 'invalid label selector')];
   }
   return [
     ...(selectsAll(selector) ? [] : validateSelected(object, path)),

@@ -1,4 +1,5 @@
 import { cloneJson, type JsonObject } from '../../base/json.ts';
+import { appendAll, firstByName } from '../../base/lists.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
@@ -70,12 +71,13 @@ export function validatePodUpdate(
       const detail = 'pod updates may not add or remove containers';
       return [...errors, forbiddenField(`spec.${member}`, detail)];
     }
-    errors.push(...validateImages(spec, member));
+    appendAll(errors, validateImages(spec, member));
   }
   const deadline = validateDeadline(spec, before);
-  errors.push(...deadline.errors);
+  appendAll(errors, deadline.errors);
   if (deadline.isLast) return errors;
-  errors.push(...validateAddedTolerations(spec, before), ...validateGoneGates(spec, before));
+  appendAll(errors, validateAddedTolerations(spec, before));
+  appendAll(errors, validateGoneGates(spec, before));
   if (sameOrEmptyDeep(spec, before)) return errors;
   return [...errors, ...validateRest(spec, before)];
 }
@@ -130,14 +132,18 @@ function validateDeadline(
 
 function validateAddedTolerations(spec: JsonObject, old: JsonObject): FieldError[] {
   const tolerations = objectsAt(spec, 'tolerations');
-  const untimed = (one: JsonObject) => ({ ...one, tolerationSeconds: undefined });
-  const isKept = (kept: JsonObject) =>
-    tolerations.some((one) => sameOrEmptyDeep(untimed(one), untimed(kept)));
-  if (!objectsAt(old, 'tolerations').every(isKept)) {
+  const kept = new Set(tolerations.map(untimedIdentity));
+  if (!objectsAt(old, 'tolerations').every((one) => kept.has(untimedIdentity(one)))) {
     const detail = 'existing toleration can not be modified except its tolerationSeconds';
     return [forbiddenField('spec.tolerations', detail)];
   }
   return validateTolerations(tolerations, 'spec.tolerations');
+}
+
+/** Equal for tolerations that differ in their time at most; what is absent and empty are one. */
+function untimedIdentity(toleration: JsonObject): string {
+  const names = ['key', 'operator', 'value', 'effect'];
+  return JSON.stringify(names.map((name) => textAt(toleration, name)));
 }
 
 function validateGoneGates(spec: JsonObject, old: JsonObject): FieldError[] {
@@ -161,7 +167,7 @@ function validateRest(spec: JsonObject, old: JsonObject): FieldError[] {
   const rest = withMutableOf(spec, old);
   const errors: FieldError[] = [];
   if (listAt(old, 'schedulingGates').length > 0) {
-    errors.push(...validateNodeSelection(rest, old));
+    appendAll(errors, validateNodeSelection(rest, old));
     rest['nodeSelector'] = old['nodeSelector'];
     keepNodeAffinity(rest, old);
   }
@@ -217,10 +223,11 @@ export function validateAddedContainers(
   }
   const rules = changeRules(object, old, dialect);
   const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
-  const added = objectsAt(object, 'spec', 'ephemeralContainers');
+  const containers = objectsAt(object, 'spec', 'ephemeralContainers');
+  const added = firstByName(containers, (one) => textAt(one, 'name'));
   for (const before of objectsAt(old, 'spec', 'ephemeralContainers')) {
     const name = JSON.stringify(textAt(before, 'name'));
-    const now = added.find((one) => textAt(one, 'name') === textAt(before, 'name'));
+    const now = added.get(textAt(before, 'name'));
     const refuse = (what: string) =>
       errors.push(
         forbiddenField('spec.ephemeralContainers', `existing ephemeral containers ${name} ${what}`),

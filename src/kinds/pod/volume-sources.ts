@@ -1,15 +1,17 @@
 import type { JsonObject, JsonValue } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   type FieldError,
   forbiddenField,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '../../meta/field-error.ts';
 import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
 import { at, listAt, textAt } from '../cells.ts';
-import { goStrings, invalidGo, keyed, sortedKeys } from '../checks.ts';
+import { goStrings, keyed, sortedKeys } from '../checks.ts';
 import { objectAt } from '../fill.ts';
 import { validateEphemeral } from './claim-template.ts';
 import { driverName } from './driver-name.ts';
@@ -179,7 +181,7 @@ const fc: SourceRule = (source, path) => {
   const errors: FieldError[] = [];
   if (ids.length > 0) {
     const detail = 'targetWWNs and wwids can not be specified simultaneously';
-    errors.push(invalidGo(field, goStrings(names), detail));
+    errors.push(invalidGo(field, () => goStrings(names), detail));
   }
   if (!isSet(source, 'lun')) {
     return [...errors, required(`${path}.lun`, 'lun is required if targetWWNs is specified')];
@@ -215,7 +217,10 @@ const quobyte: SourceRule = (source, path) => {
     errors.push(required(`${path}.tenant`, detail));
   } else {
     const wrong = registry.split(',').filter((pair) => !isHostAndPort(pair));
-    errors.push(...wrong.map(() => invalid(`${path}.registry`, registry, registryDetail)));
+    appendAll(
+      errors,
+      wrong.map(() => invalid(`${path}.registry`, registry, registryDetail)),
+    );
   }
   return [...errors, ...needed(source, path, 'volume')];
 };

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   duplicate,
   type FieldError,
@@ -37,10 +38,10 @@ export function validateVolumes(
     const name = textAt(volume, 'name');
     const found = validateSource(volume, field, { volume: name, rules });
     if (isEphemeral(volume) && podName !== '' && name !== '') {
-      found.push(...validateClaimName({ podName, name }, field));
+      appendAll(found, validateClaimName({ podName, name }, field));
     }
     if (name === '') found.push(required(`${field}.name`));
-    else found.push(...breaks(`${field}.name`, name, dnsLabel));
+    else appendAll(found, breaks(`${field}.name`, name, dnsLabel));
     if (sound.has(name)) found.push(duplicate(`${field}.name`, name));
     if (found.length === 0) sound.set(name, volume);
     const claim = textAt(volume, 'persistentVolumeClaim', 'claimName');
@@ -105,8 +106,8 @@ export function validateMounts(
       errors.push(invalid(`${field}.name`, name, 'must not already exist in volumeDevices'));
     }
     if (holds(devices, mountPath)) refusePath('must not already exist as a path in volumeDevices');
-    errors.push(...validateSubPaths(mount, { field, path }));
-    errors.push(...validatePropagation(mount, container, path));
+    appendAll(errors, validateSubPaths(mount, { field, path }));
+    appendAll(errors, validatePropagation(mount, container, path));
     return errors;
   });
 }

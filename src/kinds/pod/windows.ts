@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -29,7 +30,7 @@ export function validateWindowsOptions(
   const errors: FieldError[] = [];
   const name = optionalText(options, 'gmsaCredentialSpecName');
   if (name !== undefined) {
-    errors.push(...breaks(`${path}.gmsaCredentialSpecName`, name, dnsSubdomain));
+    appendAll(errors, breaks(`${path}.gmsaCredentialSpecName`, name, dnsSubdomain));
   }
   const spec = optionalText(options, 'gmsaCredentialSpec');
   const field = `${path}.gmsaCredentialSpec`;

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, invalid, notSupported } from '../../meta/field-error.ts';
@@ -20,11 +21,11 @@ function validate(object: JsonObject): FieldError[] {
     errors.push(invalid('spec', spec, detail));
   }
   for (const [name, value] of Object.entries({ minAvailable, maxUnavailable })) {
-    errors.push(...validateIntOrPercent(value, `spec.${name}`));
-    errors.push(...notOverHundred(value, `spec.${name}`));
+    appendAll(errors, validateIntOrPercent(value, `spec.${name}`));
+    appendAll(errors, notOverHundred(value, `spec.${name}`));
   }
   const selector = objectAt(spec, 'selector') as unknown as LabelSelector | undefined;
-  errors.push(...validateLabelSelector(selector, 'spec.selector'));
+  appendAll(errors, validateLabelSelector(selector, 'spec.selector'));
   const policies = ['AlwaysAllow', 'IfHealthyBudget'];
   if (policy !== undefined && !policies.includes(String(policy))) {
     errors.push(notSupported('spec.unhealthyPodEvictionPolicy', policy as string, policies));

@@ -1,6 +1,6 @@
-import { type FieldError, required } from '../../meta/field-error.ts';
+import { type FieldError, invalidGo, required } from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { goStrings, invalidGo, items } from '../checks.ts';
+import { goStrings, items } from '../checks.ts';
 
 /** One rule of a Role or ClusterRole. */
 export interface PolicyRule {
@@ -40,7 +40,7 @@ function validateRule(
   }
   if (urls.length > 0) {
     const refuse = (detail: string) =>
-      errors.push(invalidGo(`${path}.nonResourceURLs`, goStrings(urls), detail));
+      errors.push(invalidGo(`${path}.nonResourceURLs`, () => goStrings(urls), detail));
     if (namespaced) refuse('namespaced rules cannot apply to non-resource URLs');
     if (apiGroups.length + resources.length + resourceNames.length > 0) {
       refuse('rules cannot apply to both regular resources and non-resource URLs');

@@ -1,10 +1,11 @@
+import { appendAll } from '../../base/lists.ts';
 import type { ColumnDef, Strategy } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, notSupported, required } from '../../meta/field-error.ts';
+import { type FieldError, invalidGo, notSupported, required } from '../../meta/field-error.ts';
 import { breaks, dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { invalidGo, toldTwice } from '../checks.ts';
+import { toldTwice } from '../checks.ts';
 
 /** What RoleBinding and ClusterRoleBinding share (RBAC-1). */
 
@@ -48,9 +49,9 @@ function validateBinding(object: BindingLike, options: BindingOptions): FieldErr
     errors.push(notSupported('roleRef.kind', kind, options.roleKinds));
   }
   if (name === '') errors.push(required('roleRef.name'));
-  else errors.push(...breaks('roleRef.name', name, pathSegment));
+  else appendAll(errors, breaks('roleRef.name', name, pathSegment));
   (object.subjects ?? []).forEach((subject, index) => {
-    errors.push(...validateSubject(subject, { ...options, path: `subjects[${index}]` }));
+    appendAll(errors, validateSubject(subject, { ...options, path: `subjects[${index}]` }));
   });
   return errors;
 }
@@ -64,7 +65,7 @@ function validateSubject(
   const group = groupOf(options.dialect);
   const errors = name === '' ? [required(`${path}.name`)] : [];
   if (kind === 'ServiceAccount') {
-    if (name !== '') errors.push(...breaks(`${path}.name`, name, dnsSubdomain));
+    if (name !== '') appendAll(errors, breaks(`${path}.name`, name, dnsSubdomain));
     if (apiGroup !== '') errors.push(notSupported(`${path}.apiGroup`, apiGroup, ['']));
     if (!namespaced && namespace === '') errors.push(required(`${path}.namespace`));
   } else if (kind === 'User' || kind === 'Group') {
@@ -82,7 +83,7 @@ function validateRoleRefKept(object: BindingLike, old: BindingLike): FieldError[
   if (parts.every((part) => (ref[part] ?? '') === (before[part] ?? ''))) return [];
   const [group, kind, name] = parts.map((part) => JSON.stringify(ref[part] ?? ''));
   const shown = `rbac.RoleRef{APIGroup:${group}, Kind:${kind}, Name:${name}}`;
-  return [invalidGo('roleRef', shown, 'cannot change roleRef')];
+  return [invalidGo('roleRef', () => shown, 'cannot change roleRef')];
 }
 
 /** The strategy of both kinds of binding. */

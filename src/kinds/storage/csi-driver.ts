@@ -1,10 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import {
   duplicate,
   type FieldError,
   invalid,
+  invalidGo,
   notSupported,
   required,
   tooLong,
@@ -12,7 +14,7 @@ import {
 import { dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { goList, immutable, invalidGo, sameOrEmpty } from '../checks.ts';
+import { goList, immutable, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
 
 interface TokenRequest extends JsonObject {
@@ -87,7 +89,7 @@ function validateSpec({ spec }: CsiDriver): FieldError[] {
   if (!groupPolicies.includes(fsGroupPolicy)) {
     errors.push(notSupported('spec.fsGroupPolicy', fsGroupPolicy, groupPolicies));
   }
-  errors.push(...validateTokenRequests(tokenRequests));
+  appendAll(errors, validateTokenRequests(tokenRequests));
   for (const mode of volumeLifecycleModes) {
     if (!lifecycleModes.includes(mode)) {
       errors.push(notSupported('spec.volumeLifecycleModes', mode, lifecycleModes));
@@ -110,7 +112,7 @@ function validateUpdate(object: CsiDriver, old: CsiDriver): FieldError[] {
 function keptModes(modes: readonly string[], old: readonly string[]): FieldError[] {
   if (modes.length === old.length && modes.every((mode, index) => mode === old[index])) return [];
   const shown = goList('storage.VolumeLifecycleMode', modes);
-  return [invalidGo('spec.volumeLifecycleModes', shown, 'field is immutable')];
+  return [invalidGo('spec.volumeLifecycleModes', () => shown, 'field is immutable')];
 }
 
 /** Generation counts changes of the fields that may change, from 0 on (absent). */

@@ -47,11 +47,18 @@ function validateTopologyKeys(driver: JsonObject, path: string): FieldError[] {
 
 /** A driver's entry is written once. */
 function kept(object: JsonObject, old: JsonObject): FieldError[] {
-  const now = objectsAt(object, 'spec', 'drivers');
+  const now = new Map<string, JsonObject[]>();
+  for (const driver of objectsAt(object, 'spec', 'drivers')) {
+    const name = textAt(driver, 'name');
+    const equallyNamed = now.get(name);
+    if (equallyNamed === undefined) now.set(name, [driver]);
+    else equallyNamed.push(driver);
+  }
   return objectsAt(old, 'spec', 'drivers').flatMap((before) => {
-    return now
-      .filter((one) => one['name'] === before['name'] && !sameOrEmpty(one, before))
-      .map((changed) => invalid('CSINodeDriver', changed, 'field is immutable'));
+    const changed = now.get(textAt(before, 'name')) ?? [];
+    return changed
+      .filter((one) => !sameOrEmpty(one, before))
+      .map((one) => invalid('CSINodeDriver', one, 'field is immutable'));
   });
 }
 

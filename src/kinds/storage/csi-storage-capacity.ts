@@ -1,12 +1,12 @@
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { type FieldError, invalid, invalidGo } from '../../meta/field-error.ts';
 import { type LabelSelector, validateLabelSelector } from '../../meta/label-selector.ts';
 import { breaks, dnsSubdomain } from '../../meta/names.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, textAt } from '../cells.ts';
-import { immutable, invalidGo, sameThere, sortedKeys } from '../checks.ts';
+import { immutable, sameThere, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectAt } from '../fill.ts';
 import { goSelector } from '../pod/go-text.ts';
@@ -48,7 +48,7 @@ function kept(object: ApiObject, old: ApiObject): FieldError[] {
   return [
     ...(sameThere(object[topology], old[topology])
       ? []
-      : [invalidGo(topology, shown, 'field is immutable')]),
+      : [invalidGo(topology, () => shown, 'field is immutable')]),
     ...immutable(className, textAt(object, className), textAt(old, className)),
   ];
 }

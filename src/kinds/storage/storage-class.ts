@@ -1,6 +1,8 @@
 import type { JsonObject } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
+import { pairErrorsMax } from '../../meta/answer-bounds.ts';
 import {
   duplicate,
   type FieldError,
@@ -60,8 +62,9 @@ function validateParameters(parameters: JsonObject | undefined): FieldError[] {
 
 /** Terms that select topology; no two may be the same. */
 export function validateTopologies(terms: readonly JsonObject[]): FieldError[] {
-  // Upstream begins with as many terms that select nothing.
-  const seen = terms.map(() => '[]');
+  // Upstream begins with as many terms that select nothing, and complains once of each equal term.
+  const seen = new Map([['[]', terms.length]]);
+  let pairs = 0;
   return terms.flatMap((term, index) => {
     const path = `allowedTopologies[${index}].matchLabelExpressions`;
     const expressions = objectsAt(term, 'matchLabelExpressions');
@@ -70,8 +73,11 @@ export function validateTopologies(terms: readonly JsonObject[]): FieldError[] {
     );
     const errors = validateExpressions(expressions, path);
     const identity = JSON.stringify([...shape].sort());
-    for (const _ of seen.filter((one) => one === identity)) errors.push(duplicate(path, ''));
-    seen.push(identity);
+    const equal = seen.get(identity) ?? 0;
+    for (let count = 0; count < equal && pairs < pairErrorsMax; count += 1, pairs += 1) {
+      errors.push(duplicate(path, ''));
+    }
+    seen.set(identity, equal + 1);
     return errors;
   });
 }
@@ -88,7 +94,7 @@ function validateExpressions(expressions: readonly JsonObject[], path: string): 
       if (seen.has(value)) errors.push(duplicate(`${at}.values[${place}]`, value));
       seen.add(value);
     });
-    errors.push(...breaks(`${at}.key`, key, qualifiedName));
+    appendAll(errors, breaks(`${at}.key`, key, qualifiedName));
     if (keys.has(key)) errors.push(duplicate(`${at}.key`, key));
     keys.add(key);
     return errors;

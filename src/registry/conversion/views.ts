@@ -1,3 +1,4 @@
+import { appendAll } from '../../base/lists.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { ObjectConverter, ResourceDef, VersionDef } from '../../catalogue/resource-def.ts';
 import { DecodeError } from '../../engines/schema/depth.ts';
@@ -189,7 +190,7 @@ async function convertEntries(
 ): Promise<readonly Entry[]> {
   const made: Entry[] = [];
   while (made.length < entries.length) {
-    made.push(...(await convertStep(converting, nextStep(entries, made.length))));
+    appendAll(made, await convertStep(converting, nextStep(entries, made.length)));
   }
   return made;
 }

@@ -1,3 +1,4 @@
+import { appendAll } from '../../base/lists.ts';
 import { decodeFrame, type FramedRecord } from './frame.ts';
 import type { KeyChain, LogIndex, Place } from './log-index.ts';
 import { keyOfRecord } from './record.ts';
@@ -111,7 +112,7 @@ export class Cleaner {
       const group = groupOf(chain, { victim, revision });
       if (group === undefined) continue;
       moved.add(chain);
-      places.push(...group);
+      appendAll(places, group);
     }
     return places;
   }

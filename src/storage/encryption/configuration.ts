@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, member, objectsOf, textOf, textsOf } from '../../base/json.ts';
+import { appendAll } from '../../base/lists.ts';
 import {
   ConfigurationError,
   decodeConfiguration,
@@ -58,7 +59,10 @@ export async function loadEncryptionConfiguration(
   });
   const rules = objectsOf(member(object, 'resources'));
   const errors = rules.length === 0 ? [atLeastOne('resources', 'resources')] : [];
-  errors.push(...rules.flatMap((rule, index) => checkRule(rule, `resources[${index}]`, dialect)));
+  appendAll(
+    errors,
+    rules.flatMap((rule, index) => checkRule(rule, `resources[${index}]`, dialect)),
+  );
   if (errors.length > 0) {
     const told = errors.map(({ field, message }) => `${field}: ${message}`);
     throw new ConfigurationError(told.length === 1 ? (told[0] ?? '') : `[${told.join(', ')}]`);
@@ -89,15 +93,17 @@ function checkRule(rule: JsonObject, path: string, dialect: Dialect): FieldError
 
 function checkOverlap(resources: readonly string[], path: string): FieldError[] {
   const parsed = resources.map(groupResourceOf);
-  const isTwice = new Set(resources).size < resources.length;
-  const overlaps = parsed.some((one, index) =>
-    parsed.some(
-      (other, at) =>
-        at !== index &&
-        resources[at] !== resources[index] &&
-        (resources[index] === '*.*' || (one.group === other.group && one.resource === '*')),
-    ),
-  );
+  const different = new Set(resources);
+  const isTwice = different.size < resources.length;
+  const ofGroup = new Map<string, Set<string>>();
+  parsed.forEach(({ group }, index) => {
+    const others = ofGroup.get(group) ?? new Set();
+    ofGroup.set(group, others.add(resources[index] as string));
+  });
+  const overlaps = parsed.some(({ group, resource }, index) => {
+    if (resources[index] === '*.*') return different.size > 1;
+    return resource === '*' && (ofGroup.get(group)?.size ?? 0) > 1;
+  });
   const twice = 'the same resource cannot be specified multiple times';
   const overlap =
     "using overlapping resources such as 'secrets' and '*.' in the same resource list is not allowed as they will be masked";

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import { appendAll } from '../../base/lists.ts';
 import { type Logger, silentLogger } from '../../base/log.ts';
 import {
   type DeleteRequest,
@@ -166,7 +167,7 @@ class ConnectedStore implements EtcdStore {
       const room = limit - records.length;
       const page = await this.#page({ prefix: request.prefix, after, revision, room });
       revision = page.revision;
-      records.push(...page.records);
+      appendAll(records, page.records);
       after = records.at(-1)?.key ?? after;
       if (!page.more || records.length >= limit) return { records, revision, more: page.more };
     }

@@ -1,7 +1,6 @@
 import type { Strategy } from '../../../catalogue/resource-def.ts';
-import { type FieldError, invalid } from '../../../meta/field-error.ts';
+import { type FieldError, invalid, invalidGo } from '../../../meta/field-error.ts';
 import { internalError, invalidObject, type StatusError } from '../../../meta/status.ts';
-import { invalidGo } from '../../checks.ts';
 import type { AddressRecords } from './address-records.ts';
 import { allocateClaimed, type NumberClaims } from './claimed.ts';
 import { type Family, shownIps } from './cluster-ips.ts';
@@ -89,7 +88,8 @@ class AllocationAttempt {
   readonly #records: AddressRecords | undefined;
   readonly #name: string;
   readonly #isDry: boolean;
-  readonly #dryPorts: number[] = [];
+  readonly #dryPorts = new Set<number>();
+  #highestDryPort = dryPort - 1;
 
   constructor(options: {
     ranges: ServiceRanges;
@@ -178,7 +178,7 @@ class AllocationAttempt {
     const key = pools.map((pool) => pool.keyOfAddress(ip)).find((one) => one !== undefined);
     const refuse = (why: string) => {
       const detail = `failed to allocate IP ${ip}: ${why}`;
-      return this.#invalid([invalidGo('spec.clusterIPs', shownIps(spec), detail)]);
+      return this.#invalid([invalidGo('spec.clusterIPs', () => shownIps(spec), detail)]);
     };
     if (key === undefined) {
       if (this.#records !== undefined) throw refuse(taken.elsewhere);
@@ -195,14 +195,15 @@ class AllocationAttempt {
   #givePorts(spec: ServiceSpec): void {
     const { ports = [] } = spec;
     const chosen = new Map<number, number>();
+    const wantedPorts = wantedNodePorts(ports);
     for (const [index, port] of ports.entries()) {
       const number = port.port ?? 0;
       const asked = port.nodePort ?? 0;
       if (asked === 0 && !allocatesNodePorts(spec)) continue;
       const shared = chosen.get(number);
       if (shared === undefined) {
-        const wanted = wantedNodePort(number, ports);
-        const nodePort = wanted === 0 ? this.#anyPort() : this.#namedPort(wanted, index);
+        const wanted = wantedPorts.get(number);
+        const nodePort = wanted === undefined ? this.#anyPort() : this.#namedPort(wanted, index);
         port.nodePort = nodePort;
         chosen.set(number, nodePort);
       } else if (asked === 0) port.nodePort = shared;
@@ -238,17 +239,22 @@ class AllocationAttempt {
   }
 
   #anyDryPort(): number {
-    const port = Math.max(dryPort - 1, ...this.#dryPorts) + 1;
-    this.#dryPorts.push(port);
+    const port = this.#highestDryPort + 1;
+    this.#takeDryPort(port);
     return port;
+  }
+
+  #takeDryPort(port: number): void {
+    this.#dryPorts.add(port);
+    this.#highestDryPort = Math.max(this.#highestDryPort, port);
   }
 
   /** Takes a port by its number; gives why it cannot be had. */
   #takePort(port: number): string | undefined {
     const key = this.#ranges.nodePorts.keyOfPort(port);
     if (this.#isDry) {
-      if (this.#ledger.isHeld(portKey(port)) || this.#dryPorts.includes(port)) return taken.port;
-      this.#dryPorts.push(port);
+      if (this.#ledger.isHeld(portKey(port)) || this.#dryPorts.has(port)) return taken.port;
+      this.#takeDryPort(port);
       return undefined;
     }
     if (key === undefined) {
@@ -283,8 +289,11 @@ class AllocationAttempt {
   }
 }
 
-/** The node port asked for with any entry of a port number; 0 for none. */
-function wantedNodePort(port: number, ports: readonly ServicePort[]): number {
-  const found = ports.find((one) => one.port === port && (one.nodePort ?? 0) !== 0);
-  return found?.nodePort ?? 0;
+/** The first node port that an entry of each port number asks for. */
+function wantedNodePorts(ports: readonly ServicePort[]): ReadonlyMap<number, number> {
+  const wanted = new Map<number, number>();
+  for (const { port = 0, nodePort = 0 } of ports) {
+    if (nodePort !== 0 && !wanted.has(port)) wanted.set(port, nodePort);
+  }
+  return wanted;
 }

@@ -1,12 +1,14 @@
+import { appendAll } from '../../../base/lists.ts';
 import {
   duplicate,
   type FieldError,
   invalid,
+  invalidGo,
   notSupported,
   required,
 } from '../../../meta/field-error.ts';
 import { parseIpAddress } from '../../../meta/ip-address.ts';
-import { goList, invalidGo } from '../../checks.ts';
+import { goList } from '../../checks.ts';
 import { validIp } from '../addresses.ts';
 import { isExternalName, isHeadless, noAddress, type ServiceSpec } from './spec.ts';
 
@@ -44,11 +46,13 @@ function validateSync(spec: ServiceSpec): FieldError[] {
   const { clusterIP = '', clusterIPs = [] } = spec;
   if (clusterIP === '') {
     if (clusterIPs.length === 0) return [];
-    return [invalidGo(field, shownIps(spec), 'must be empty when `clusterIP` is not specified')];
+    return [
+      invalidGo(field, () => shownIps(spec), 'must be empty when `clusterIP` is not specified'),
+    ];
   }
   if (clusterIPs.length === 0) return [required(field)];
   if (clusterIPs[0] === clusterIP) return [];
-  return [invalidGo(field, shownIps(spec), 'first value must match `clusterIP`')];
+  return [invalidGo(field, () => shownIps(spec), 'first value must match `clusterIP`')];
 }
 
 function validateFamilies({ ipFamilies = [] }: ServiceSpec): FieldError[] {
@@ -73,15 +77,15 @@ function validateIps(spec: ServiceSpec): { errors: FieldError[]; invalid: boolea
   const { clusterIPs = [] } = spec;
   const errors: FieldError[] = [];
   clusterIPs.forEach((ip, index) => {
-    if (index > 0 || ip !== noAddress) errors.push(...validIp(`spec.clusterIPs[${index}]`, ip));
+    if (index > 0 || ip !== noAddress) appendAll(errors, validIp(`spec.clusterIPs[${index}]`, ip));
     else if (clusterIPs.length > 1) {
       const detail = "'None' must be the first and only value";
-      errors.push(invalidGo('spec.clusterIPs', shownIps(spec), detail));
+      errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), detail));
     }
   });
   const isWrong = errors.length > 0;
   if (clusterIPs.length > 2) {
-    errors.push(invalidGo('spec.clusterIPs', shownIps(spec), 'may only hold up to 2 values'));
+    errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), 'may only hold up to 2 values'));
   }
   return { errors, invalid: isWrong };
 }
@@ -97,7 +101,7 @@ function validatePairs(spec: ServiceSpec): FieldError[] {
   const errors: FieldError[] = [];
   if (clusterIPs.length > 1 && !isDualStack(clusterIPs)) {
     const detail = 'may specify no more than one IP for each IP family';
-    errors.push(invalidGo('spec.clusterIPs', shownIps(spec), detail));
+    errors.push(invalidGo('spec.clusterIPs', () => shownIps(spec), detail));
   }
   if (isHeadless(spec)) return errors;
   clusterIPs.slice(0, ipFamilies.length).forEach((ip, index) => {
@@ -122,7 +126,7 @@ function ipsKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (isHeadless(spec) && isHeadless(old)) return [];
   const [now, before] = [spec.clusterIPs ?? [], old.clusterIPs ?? []];
   const at = (index: number, detail: string) =>
-    invalidGo(`spec.clusterIPs[${index}]`, shownIps(spec), detail);
+    invalidGo(`spec.clusterIPs[${index}]`, () => shownIps(spec), detail);
   if (now.length === before.length) {
     return before.flatMap((ip, index) => (ip === now[index] ? [] : [at(index, unchangeable)]));
   }
@@ -130,7 +134,7 @@ function ipsKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (now.length === 0) errors.push(at(0, 'primary clusterIP can not be unset'));
   else if (before.length > 0 && now[0] !== before[0]) errors.push(at(0, unchangeable));
   if (now.length < before.length && now.length === 1) {
-    errors.push(...mustBeSingle(spec, 'clusterIP'));
+    appendAll(errors, mustBeSingle(spec, 'clusterIP'));
   }
   return errors;
 }
@@ -138,7 +142,8 @@ function ipsKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
 function familiesKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
   if (isHeadless(spec) || isHeadless(old)) return [];
   const [now, before] = [spec.ipFamilies ?? [], old.ipFamilies ?? []];
-  const first = (shown: string, detail: string) => invalidGo('spec.ipFamilies[0]', shown, detail);
+  const first = (shown: string, detail: string) =>
+    invalidGo('spec.ipFamilies[0]', () => shown, detail);
   if (now.length === before.length) {
     const changed = before.filter((family, index) => family !== now[index]);
     return changed.map(() => first(shownFamilies(spec), unchangeable));
@@ -151,7 +156,7 @@ function familiesKept(spec: ServiceSpec, old: ServiceSpec): FieldError[] {
     errors.push(first(shownIps(spec), unchangeable));
   }
   if (now.length < before.length && now.length === 1) {
-    errors.push(...mustBeSingle(spec, 'ipFamily'));
+    appendAll(errors, mustBeSingle(spec, 'ipFamily'));
   }
   return errors;
 }

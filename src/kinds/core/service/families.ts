@@ -1,5 +1,5 @@
-import { type FieldError, invalid } from '../../../meta/field-error.ts';
-import { invalidGo } from '../../checks.ts';
+import { type FieldError, invalid, invalidGo } from '../../../meta/field-error.ts';
+
 import { type Family, familyOf, shownIps, validateClusterIps } from './cluster-ips.ts';
 import {
   isExternalName,
@@ -109,7 +109,7 @@ function inferFromIps(spec: ServiceSpec, served: ServedFamilies): FieldError[] {
     if (served.some((one) => one === family)) found.push(family);
     else {
       const detail = `${family} is not configured on this cluster`;
-      errors.push(invalidGo(`spec.clusterIPs[${index}]`, shownIps(spec), detail));
+      errors.push(invalidGo(`spec.clusterIPs[${index}]`, () => shownIps(spec), detail));
     }
   }
   if (found.length > 0) spec.ipFamilies = found;

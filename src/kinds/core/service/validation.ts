@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../../base/json.ts';
+import { appendAll } from '../../../base/lists.ts';
 import type { Dialect } from '../../../dialect.ts';
 import {
   duplicate,
@@ -71,7 +72,7 @@ export function validateServiceUpdate(
       errors.push(invalid(field, spec.loadBalancerClass, 'may not change once set'));
     }
   }
-  errors.push(...validateLoadBalancerClass(spec));
+  appendAll(errors, validateLoadBalancerClass(spec));
   if (needsHealthCheck(before) && needsHealthCheck(spec)) {
     if (before.healthCheckNodePort !== spec.healthCheckNodePort) {
       errors.push(forbiddenField('spec.healthCheckNodePort', 'field is immutable'));
@@ -105,7 +106,7 @@ function validateType(spec: ServiceSpec): FieldError[] {
   if (ports.length === 0 && !isHeadless(spec) && type !== 'ExternalName') {
     errors.push(required('spec.ports'));
   }
-  if (type === 'LoadBalancer') errors.push(...ports.flatMap(exposesNodeAgent));
+  if (type === 'LoadBalancer') appendAll(errors, ports.flatMap(exposesNodeAgent));
   if ((type === 'LoadBalancer' || type === 'NodePort') && isHeadless(spec)) {
     const detail = `may not be set to 'None' for ${type} services`;
     errors.push(invalid('spec.clusterIPs[0]', noAddress, detail));
@@ -131,7 +132,7 @@ function validateExternalName(spec: ServiceSpec): FieldError[] {
   if (spec.ipFamilyPolicy !== undefined) refuse('ipFamilyPolicy');
   const name = (spec.externalName ?? '').replace(/\.$/, '');
   if (name === '') errors.push(required('spec.externalName'));
-  else errors.push(...breaks('spec.externalName', name, dnsSubdomain));
+  else appendAll(errors, breaks('spec.externalName', name, dnsSubdomain));
   return errors;
 }
 
@@ -143,17 +144,15 @@ function validatePort(spec: ServiceSpec) {
     const path = `spec.ports[${index}]`;
     const { name = '' } = port;
     if (name !== '') {
-      errors.push(...breaks(`${path}.name`, name, dnsLabel));
+      appendAll(errors, breaks(`${path}.name`, name, dnsLabel));
       if (names.has(name)) errors.push(duplicate(`${path}.name`, name));
       names.add(name);
     } else if (mustHaveName) errors.push(required(`${path}.name`));
-    errors.push(
-      ...portNumber(`${path}.port`, port.port ?? 0),
-      ...knownOr(port.protocol, `${path}.protocol`, protocols),
-      ...validatePortOrName(`${path}.targetPort`, port.targetPort ?? 0),
-    );
+    appendAll(errors, portNumber(`${path}.port`, port.port ?? 0));
+    appendAll(errors, knownOr(port.protocol, `${path}.protocol`, protocols));
+    appendAll(errors, validatePortOrName(`${path}.targetPort`, port.targetPort ?? 0));
     if (port.appProtocol !== undefined) {
-      errors.push(...breaks(`${path}.appProtocol`, port.appProtocol, qualifiedName));
+      appendAll(errors, breaks(`${path}.appProtocol`, port.appProtocol, qualifiedName));
     }
     return errors;
   };
