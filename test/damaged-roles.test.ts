@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../src/base/clock.ts';
 import { silentLogger } from '../src/base/log.ts';
 import { openEmbeddedStore } from '../src/storage/embedded/embedded-store.ts';
-import { type Loose, startTestServer } from './harness.ts';
+import { eventually, type Loose, startTestServer } from './harness.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -17,7 +17,7 @@ const roles = '/apis/rbac.authorization.svc.io/v1/clusterroles';
 const bindings = '/apis/rbac.authorization.svc.io/v1/clusterrolebindings';
 
 /** What becomes of the stored bytes of default roles and bindings, by the end of their keys. */
-const damages: Readonly<Record<string, (object: Loose) => string>> = {
+const roleDamages: Damages = {
   'clusterroles/admin': () => '{"kind":"Clus\u0000',
   'clusterroles/edit': () => '',
   'clusterroles/view': () => '[]',
@@ -37,7 +37,9 @@ const damages: Readonly<Record<string, (object: Loose) => string>> = {
     JSON.stringify({ ...object, subjects: [1, null], roleRef: 'x' }),
 };
 
-async function damageAll(): Promise<void> {
+type Damages = Readonly<Record<string, (object: Loose) => string>>;
+
+async function damageAll(damages: Damages): Promise<void> {
   const store = await openEmbeddedStore({ directory, clock: systemClock });
   const { records } = await store.range({ prefix: '/', limit: 10_000 });
   for (const [end, change] of Object.entries(damages)) {
@@ -52,7 +54,7 @@ async function damageAll(): Promise<void> {
 test('AUTHZ-7: a server starts with damaged roles and bindings, and reports them', async () => {
   const store = { type: 'embedded', directory } as const;
   await (await startTestServer({ store })).stop();
-  await damageAll();
+  await damageAll(roleDamages);
   const reports: string[] = [];
   const error = (message: string, fields?: object) =>
     reports.push(`${message} ${JSON.stringify(fields)}`);
@@ -68,6 +70,60 @@ test('AUTHZ-7: a server starts with damaged roles and bindings, and reports them
     }
     expect((await server.get(`${bindings}/system:discovery`)).status).toBe(500);
     expect((await server.get(`${roles}/cluster-admin`)).status).toBe(200);
+  } finally {
+    await server.stop();
+  }
+});
+
+const flows = 'flowcontrol.apiserver.svc.io';
+
+/** Some that no object can be read from, and some of a shape that the kind does not have. */
+const otherDamages: Damages = {
+  'flowschemas/catch-all': () => '{"kind":"Flow\u0000',
+  'flowschemas/exempt': () => '',
+  'flowschemas/probes': () => 'null',
+  'flowschemas/global-default': (object) => JSON.stringify({ ...object, spec: [1] }),
+  'flowschemas/service-accounts': (object) =>
+    JSON.stringify({ ...object, spec: { ...object.spec, rules: [1, null, { subjects: {} }] } }),
+  'flowschemas/system-nodes': ({ spec: _, ...rest }) => JSON.stringify(rest),
+  'prioritylevelconfigurations/catch-all': () => '[]',
+  'prioritylevelconfigurations/exempt': ({ spec: _, ...rest }) => JSON.stringify(rest),
+  'prioritylevelconfigurations/workload-low': (object) =>
+    JSON.stringify({ ...object, spec: { type: 'Limited', limited: [null] } }),
+  'prioritylevelconfigurations/node-high': () => '{',
+  'apiservices/v1.apps': () => '{',
+  'apiservices/v1.batch': ({ spec: _, ...rest }) => JSON.stringify(rest),
+  'services/specs/default/svc': () => '"',
+  'services/endpoints/default/svc': () => '1',
+};
+
+test('OPS-3: a server starts with damaged default objects, and reports them', async () => {
+  const own = {
+    store: { type: 'embedded', directory },
+    controllers: ['*'],
+    controllersPauseMs: 0,
+    flowControl: { type: 'priority-and-fairness', objects: 'followed' },
+    listen: { host: '127.0.0.1', port: 0, tls: { certDir: join(directory, 'certs') } },
+  } as const;
+  await (await startTestServer(own)).stop();
+  await damageAll(otherDamages);
+  const reports: string[] = [];
+  const error = (message: string, fields?: object) =>
+    reports.push(`${message} ${JSON.stringify(fields)}`);
+  const server = await startTestServer({ ...own, logger: { ...silentLogger, error } });
+  try {
+    expect((await server.get('/readyz')).text).toBe('ok');
+    for (const name of ['catch-all', 'exempt', 'probes']) {
+      const report = `a default object is damaged .*"flowschemas".*"name":"${name}"`;
+      expect(reports.join('\n')).toMatch(new RegExp(report));
+    }
+    expect((await server.get(`/apis/${flows}/v1/flowschemas/catch-all`)).status).toBe(500);
+    const remade = `/apis/${flows}/v1/prioritylevelconfigurations/exempt`;
+    await eventually(
+      async () => (await server.get(remade)).body.spec?.type === 'Exempt',
+      'the exempt level is not repaired',
+    );
+    expect((await server.get('/api/v1/namespaces')).status).toBe(200);
   } finally {
     await server.stop();
   }

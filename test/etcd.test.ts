@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { silentLogger } from '../src/base/log.ts';
 import { startControlPlane } from '../src/library.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '../src/storage/etcd/testing.ts';
 import { onEtcd, quickElection } from './etcd-config.ts';
@@ -11,6 +12,8 @@ import {
   startTestServer,
   type TestServer,
 } from './harness.ts';
+
+const nameOf = (object: Loose): string => object.metadata.name;
 
 const quotaWords = expect.stringContaining('exceeded quota: q, requested: count/configmaps=1');
 
@@ -58,6 +61,34 @@ describe.skipIf(!hasEtcd)('on etcd', () => {
     expect(names).toEqual(Array.from({ length: 20 }, (_, i) => `m${i}`));
     watch.close();
     await Promise.all([one.stop(), other.stop()]);
+  });
+
+  test('STORE-2: two servers that start at once on an empty etcd share what they create', async () => {
+    const fresh = await startTestEtcd();
+    const errors: string[] = [];
+    const error = (message: string, fields?: object) =>
+      errors.push(`${message} ${JSON.stringify(fields)}`);
+    const shared = {
+      ...onEtcd(fresh),
+      controllers: ['*'],
+      controllersPauseMs: 0,
+      flowControl: { type: 'priority-and-fairness', objects: 'followed' },
+      logger: { ...silentLogger, error },
+    } as const;
+    const servers = await Promise.all([1, 2, 3].map(() => startTestServer(shared)));
+    try {
+      for (const server of servers) {
+        expect((await server.get('/readyz')).text).toBe('ok');
+        const services = await server.get('/api/v1/namespaces/default/services');
+        expect(services.body.items.map(nameOf)).toEqual(['svc']);
+        const flows = '/apis/flowcontrol.apiserver.svc.io/v1/flowschemas';
+        expect((await server.get(flows)).body.items.map(nameOf)).toContain('catch-all');
+      }
+      expect(errors).toEqual([]);
+    } finally {
+      await Promise.all(servers.map((server) => server.stop()));
+      await fresh.dispose();
+    }
   });
 
   test('STORE-2: two servers never give one address or port twice', async () => {

@@ -18,6 +18,23 @@ const hooks = [
   'rbac/bootstrap-roles',
 ];
 
+/** Names that programs which know upstream ask for besides. */
+const namesOfKubernetes = [
+  'informer-sync',
+  'poststarthook/priority-and-fairness-config-producer',
+  'poststarthook/scheduling/bootstrap-system-priority-classes',
+  'poststarthook/kube-apiserver-autoregistration',
+  'poststarthook/apiservice-status-local-available-controller',
+  'poststarthook/apiservice-status-remote-available-controller',
+  'poststarthook/apiservice-openapi-controller',
+  'poststarthook/apiservice-wait-for-first-sync',
+  'poststarthook/start-apiserver-admission-initializer',
+  'poststarthook/start-service-ip-repair-controllers',
+  'poststarthook/start-kube-aggregator-informers',
+  'poststarthook/apiservice-discovery-controller',
+  'autoregister-completion',
+];
+
 let server: TestServer;
 beforeAll(async () => {
   server = await startTestServer();
@@ -115,6 +132,9 @@ describe('a healthy server', () => {
     try {
       expect((await other.get('/readyz/etcd')).text).toBe('ok');
       expect((await other.get('/readyz/store')).status).toBe(404);
+      const found = checksOf((await other.get('/readyz?verbose')).text);
+      expect(found).toEqual(expect.arrayContaining(namesOfKubernetes));
+      expect(checksOf((await other.get('/livez?verbose')).text)).not.toContain('informer-sync');
     } finally {
       await other.stop();
     }

@@ -8,7 +8,8 @@ import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import { customPriority, prioritiesOf } from './api-service-priorities.ts';
-import type { Inside } from './inside.ts';
+import { createAbsent } from './create-absent.ts';
+import type { Inside, ObjectAt } from './inside.ts';
 import type { QueueMeters } from './queue-metrics.ts';
 import { listEntries } from './removal.ts';
 import { createWorkQueue } from './work-queue.ts';
@@ -52,6 +53,11 @@ export function startApiServices(options: ApiServicesOptions): { close(): Promis
   };
 }
 
+/** Creates the absent APIServices, all at once (HEALTH-2). */
+export function createApiServices(options: ApiServicesOptions): Promise<void> {
+  return new Registrar(options).create();
+}
+
 /** What keeps an APIService: the start of the server, or the custom kinds of its group. */
 type Keeper = 'onstart' | 'true';
 
@@ -71,12 +77,21 @@ class Registrar {
     this.#label = options.dialect.label('automanaged', 'kube-aggregator');
   }
 
+  /** Creates what is absent. The rest is left to the first `settle`. */
+  async create(): Promise<void> {
+    const creations = [...this.#wanted()].map(([name, wanted]) =>
+      createAbsent(this.#options, this.#placed(name, wanted)),
+    );
+    await Promise.all(creations);
+  }
+
   /** Brings all in order. */
   async settle(): Promise<void> {
     const { apiServices, caches } = this.#options;
     const wanted = this.#wanted();
-    const entries = await listEntries(caches, { def: apiServices, namespace: '' });
-    const present = new Map(entries.map(decodeEntry).map((one) => [one.metadata.name ?? '', one]));
+    const all = { def: apiServices, namespace: '' };
+    const entries = await listEntries(caches, all, { unreadable: 'left-out' });
+    const present = new Map(entries.map((entry) => [entry.key, decodeEntry(entry)]));
     const isFirst = this.#made === undefined;
     this.#made ??= new Set();
     for (const [name, one] of wanted) await this.#keep(name, one, present.get(name));
@@ -105,20 +120,28 @@ class Registrar {
     return wanted;
   }
 
-  async #keep(name: string, { spec, keeper }: Wanted, found: ApiObject | undefined) {
+  #placed(name: string, { spec, keeper }: Wanted): { at: ObjectAt; object: ApiObject } {
+    const { apiServices } = this.#options;
+    const object = {
+      apiVersion: apiServices.storage.apiVersion,
+      kind: apiServices.kind,
+      metadata: { name, labels: { [this.#label]: keeper } },
+      spec,
+      status: {},
+    };
+    return { at: { def: apiServices, namespace: '', name }, object };
+  }
+
+  async #keep(name: string, wanted: Wanted, found: ApiObject | undefined) {
+    const { spec, keeper } = wanted;
     const { apiServices, inside } = this.#options;
     const made = this.#made as Set<string>;
     const place = { def: apiServices, namespace: '', name };
     if (found === undefined) {
       if (keeper === 'onstart' && made.has(name)) return;
       made.add(name);
-      await inside.create(place, {
-        apiVersion: apiServices.storage.apiVersion,
-        kind: apiServices.kind,
-        metadata: { name, labels: { [this.#label]: keeper } },
-        spec,
-        status: {},
-      });
+      const { at, object } = this.#placed(name, wanted);
+      await inside.create(at, object);
       return;
     }
     made.add(name);

@@ -6,6 +6,7 @@ import type { Dialect } from '../dialect.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
+import { createAbsent } from './create-absent.ts';
 import type { Inside } from './inside.ts';
 import type { QueueMeters } from './queue-metrics.ts';
 import { createWorkQueue } from './work-queue.ts';
@@ -38,12 +39,7 @@ interface KeptObject {
   readonly kept: readonly string[];
 }
 
-/**
- * Keeps the Service by which programs inside find the server, and its endpoints, in namespace
- * `default`: made at the start, made anew when somebody deletes them, and set right when they point
- * elsewhere.
- */
-export function startDefaultService(options: {
+interface DefaultServiceOptions {
   readonly defs: {
     readonly services: ResourceDef;
     readonly endpoints: ResourceDef;
@@ -56,7 +52,14 @@ export function startDefaultService(options: {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly queues?: QueueMeters | undefined;
-}): { close(): Promise<void> } {
+}
+
+/**
+ * Keeps the Service by which programs inside find the server, and its endpoints, in namespace
+ * `default`: made at the start, made anew when somebody deletes them, and set right when they point
+ * elsewhere.
+ */
+export function startDefaultService(options: DefaultServiceOptions): { close(): Promise<void> } {
   const { caches, inside, clock, logger, place } = options;
   const { peers } = place;
   const objects = new Map(keptObjects(options, []).map((one) => [one.def.resource, one]));
@@ -101,9 +104,21 @@ export function startDefaultService(options: {
   };
 }
 
+/** Creates what is absent of the Service and its endpoints, all at once (HEALTH-2). */
+export async function createDefaultService(options: DefaultServiceOptions): Promise<void> {
+  const { place, dialect } = options;
+  const name = dialect.productName;
+  const wanted = keptObjects(options, (await place.peers?.addresses()) ?? []);
+  await Promise.all(
+    wanted.map(({ def, object }) =>
+      createAbsent(options, { at: { def, namespace, name }, object }),
+    ),
+  );
+}
+
 /** @param others addresses of servers besides this one; this one's may be among them */
 function keptObjects(
-  options: Parameters<typeof startDefaultService>[0],
+  options: DefaultServiceOptions,
   others: readonly string[],
 ): readonly KeptObject[] {
   const { defs, dialect, place } = options;

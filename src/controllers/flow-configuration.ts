@@ -77,8 +77,8 @@ export async function startFlowConfiguration(options: {
     queue.add(everything);
   };
   const followed = await Promise.all([
-    follow(caches.of(defs.levels), hold(held.levels)),
-    follow(caches.of(defs.schemas), hold(held.schemas)),
+    follow(caches.of(defs.levels), hold(held.levels), { unreadable: 'left-out' }),
+    follow(caches.of(defs.schemas), hold(held.schemas), { unreadable: 'left-out' }),
   ]);
   return {
     async close() {

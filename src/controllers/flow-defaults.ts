@@ -13,6 +13,7 @@ import type { CachePool } from '../registry/cache-pool.ts';
 import { follow } from '../registry/follow.ts';
 import { decodeEntry } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
+import { type CreationTools, createAbsent } from './create-absent.ts';
 import type { Inside } from './inside.ts';
 import type { QueueMeters } from './queue-metrics.ts';
 import { createWorkQueue } from './work-queue.ts';
@@ -22,6 +23,20 @@ import { WriteBudget } from './write-budget.ts';
 export interface FlowDefs {
   readonly levels: ResourceDef;
   readonly schemas: ResourceDef;
+}
+
+/** Creates the absent defaults, all at once (OPS-3). */
+export async function createFlowDefaults(
+  options: CreationTools & { readonly defs: FlowDefs; readonly dialect: Dialect },
+): Promise<void> {
+  const { defs, dialect } = options;
+  const wanted = [...wantedObjects(defs, defaultFlowObjects(dialect))];
+  await Promise.all(
+    wanted.map(([key, object]) => {
+      const [def, name] = placeOf(defs, key);
+      return createAbsent(options, { at: { def, namespace: '', name }, object });
+    }),
+  );
 }
 
 /** So many at once that the store groups their commits, and so few that requests come between. */
@@ -72,11 +87,15 @@ export async function startFlowDefaults(options: {
   for (const key of wanted.keys()) queue.add(key);
   const followed = await Promise.all(
     [defs.levels, defs.schemas].map((def) =>
-      follow(caches.of(def), (name, entry) => {
-        const key = `${def.resource}/${name}`;
-        if (wanted.has(key) || isOurs(entry, annotation)) queue.add(key);
-        else if (entry === undefined) budget.forget(key);
-      }),
+      follow(
+        caches.of(def),
+        (name, entry) => {
+          const key = `${def.resource}/${name}`;
+          if (wanted.has(key) || isOurs(entry, annotation)) queue.add(key);
+          else if (entry === undefined) budget.forget(key);
+        },
+        { unreadable: 'left-out' },
+      ),
     ),
   );
   return {

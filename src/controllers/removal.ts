@@ -13,8 +13,15 @@ export interface Content {
 /** Deletions that run at a time. */
 const parallelMax = 32;
 
-/** What a consistent list shows. */
-export async function listEntries(caches: CachePool, at: Content): Promise<readonly Entry[]> {
+/**
+ * What a consistent list shows.
+ * @param options.unreadable lists the rest although stored objects cannot be read
+ */
+export async function listEntries(
+  caches: CachePool,
+  at: Content,
+  options: { readonly unreadable?: 'left-out' } = {},
+): Promise<readonly Entry[]> {
   const list = await caches.of(at.def).list({
     namespace: at.namespace,
     resourceVersion: undefined,
@@ -22,6 +29,7 @@ export async function listEntries(caches: CachePool, at: Content): Promise<reado
     limit: undefined,
     continueToken: undefined,
     filter: undefined,
+    ...options,
   });
   return [...list.entries()];
 }

@@ -7,7 +7,8 @@ type Tell = (key: string, current: Entry | undefined, previous: Entry | undefine
  * order; a removed one is undefined, as is the one before a new one. Resolves when the present ones
  * have been told. Changes that come meanwhile win over the list, so none is lost.
  * @param options.unreadable lets the follower begin although stored objects cannot be read: only for
- * kinds whose objects grant something, as those that are left out grant nothing
+ * kinds whose objects grant something, as those that are left out grant nothing, and for those that
+ * the server must not depend on
  */
 export async function follow(
   cache: ResourceCache,

@@ -118,7 +118,8 @@ class Host implements AggregationHost {
     const cache = registry.caches.of(apiServices);
     this.#closers.push(cache.subscribe((change) => this.#changed(change)));
     await cache.ready();
-    const entries = await listEntries(registry.caches, { def: apiServices, namespace: '' });
+    const all = { def: apiServices, namespace: '' };
+    const entries = await listEntries(registry.caches, all, { unreadable: 'left-out' });
     for (const { key } of entries) {
       const current = cache.peek(key);
       if (current !== undefined) this.#note(current);

@@ -13,36 +13,8 @@ import type { ServerConfig } from './config.ts';
 import { controllerSelection } from './controller-selection.ts';
 import { startOwnService } from './default-service.ts';
 import { startIdentityControllers } from './identity-controllers.ts';
+import { wiredRegistration } from './registration.ts';
 import { startResourceControllers } from './resource-controllers.ts';
-
-/** Keeps the APIServices of the group versions that are served. */
-function startRegistration(options: {
-  readonly config: ServerConfig;
-  readonly dialect: Dialect;
-  readonly api: Api;
-}): { close(): Promise<void> } {
-  const { config, dialect, api } = options;
-  const { registry, catalogue } = api;
-  const builtin = (group: string, resource: string) => {
-    const def = catalogue.snapshot().builtin(group, resource);
-    if (def === undefined) throw new Error(`the catalogue has no ${resource}`);
-    return def;
-  };
-  return startApiServices({
-    apiServices: builtin(dialect.group('apiregistration'), 'apiservices'),
-    catalogue,
-    caches: registry.caches,
-    inside: createInside({
-      registry,
-      controller: 'autoregister-controller',
-      groups: ['system:masters'],
-    }),
-    dialect,
-    clock: config.clock,
-    logger: config.logger,
-    queues: api.queues,
-  });
-}
 
 /** Starts those of `--controllers` that finish what requests begin: deletions and aggregations. */
 function startFollowUps(options: {
@@ -86,7 +58,9 @@ function startFollowUps(options: {
       }),
     );
   }
-  if (runs('autoregister-controller')) started.push(startRegistration(options));
+  if (runs('autoregister-controller')) {
+    started.push(startApiServices(wiredRegistration(options)));
+  }
   if (runs('namespace-controller')) {
     started.push(
       startNamespaceDeletion({

@@ -1,13 +1,17 @@
-import { type ServerPeers, startDefaultService } from '../controllers/default-service.ts';
+import {
+  createDefaultService,
+  type ServerPeers,
+  startDefaultService,
+} from '../controllers/default-service.ts';
 import { createInside } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
 import { defaultServiceRanges, readServiceRanges } from '../kinds/core/service/ranges.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
+import { controllerSelection } from './controller-selection.ts';
 import { reachableAddress } from './own-address.ts';
 
-/** Keeps the server's own Service; nothing to do for a server without TLS. */
-export function startOwnService(options: {
+interface OwnServiceOptions {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly api: Api;
@@ -15,7 +19,25 @@ export function startOwnService(options: {
   readonly port: number;
   /** Other servers on the same store. */
   readonly peers?: ServerPeers | undefined;
-}): { close(): Promise<void> } | undefined {
+}
+
+/** Keeps the server's own Service; nothing to do for a server without TLS. */
+export function startOwnService(
+  options: OwnServiceOptions,
+): { close(): Promise<void> } | undefined {
+  const wired = wiredService(options);
+  return wired === undefined ? undefined : startDefaultService(wired);
+}
+
+/** Creates the server's own Service where `--controllers` lets the server keep it. */
+export async function createOwnService(options: OwnServiceOptions): Promise<void> {
+  const { controllers = ['*'] } = options.config;
+  if (!controllerSelection(controllers)('default-service-controller')) return;
+  const wired = wiredService(options);
+  if (wired !== undefined) await createDefaultService(wired);
+}
+
+function wiredService(options: OwnServiceOptions) {
   const { config, dialect, api, port, peers } = options;
   const { registry, catalogue } = api;
   const ranges = readServiceRanges(config.serviceRanges ?? defaultServiceRanges);
@@ -28,7 +50,7 @@ export function startOwnService(options: {
   const [{ family, addressOf }] = ranges.addresses;
   const { endpoints, nodePort } = config.ownService ?? { endpoints: 'kept' };
   const ip = endpoints === 'kept' ? reachableAddress(config, family) : undefined;
-  return startDefaultService({
+  return {
     defs: {
       services: def('', 'services'),
       endpoints: def('', 'endpoints'),
@@ -51,5 +73,5 @@ export function startOwnService(options: {
     clock: config.clock,
     logger: config.logger,
     queues: options.api.queues,
-  });
+  };
 }

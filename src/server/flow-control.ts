@@ -1,5 +1,4 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
-import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
 import type { FlowDefs } from '../controllers/flow-defaults.ts';
 import { createInside } from '../controllers/inside.ts';
 import type { Dialect } from '../dialect.ts';
@@ -92,25 +91,33 @@ function objectCounter(api: Api): CountObjects {
 const consumer = 'api-priority-and-fairness-config-consumer-v1';
 const producer = 'api-priority-and-fairness-config-producer-v1';
 
+interface FlowObjectOptions {
+  readonly config: ServerConfig;
+  readonly dialect: Dialect;
+  readonly api: Api;
+  readonly flowControl: FlowControl | FairFlowControl;
+}
+
+/** Creates the default objects that are absent, where objects rule. */
+export async function createFlowObjects(options: FlowObjectOptions): Promise<void> {
+  const { config, dialect, api } = options;
+  const defs = followedDefs(options);
+  if (defs === undefined) return;
+  const { registry } = api;
+  const { clock, logger } = config;
+  const { createFlowDefaults } = await import('../controllers/flow-defaults.ts');
+  const inside = createInside({ registry, controller: producer, user: serverContext.user });
+  await createFlowDefaults({ defs, dialect, caches: registry.caches, inside, clock, logger });
+}
+
 /** Once the server is ready, its objects are kept and rule, in every server of a store. */
-export function followFlowObjects(
-  ready: Promise<void>,
-  options: {
-    readonly config: ServerConfig;
-    readonly dialect: Dialect;
-    readonly api: Api;
-    readonly flowControl: FlowControl | FairFlowControl;
-  },
-): Background {
+export function followFlowObjects(ready: Promise<void>, options: FlowObjectOptions): Background {
   const { config, dialect, api, flowControl: fair } = options;
-  const { clock, logger, controllersPauseMs, flowControl: chosen } = config;
+  const { clock, logger, controllersPauseMs } = config;
   // The controllers go first: as long as nothing is stored, the defaults rule as they are.
   const pauseMs = controllersPauseMs === undefined ? undefined : controllersPauseMs * 4;
-  const isIgnored = chosen?.type === 'priority-and-fairness' && chosen.objects === 'ignored';
-  const defs = flowDefs(api.catalogue.snapshot(), dialect);
-  if (!(fair instanceof FairFlowControl) || isIgnored || defs === undefined) {
-    return { close: async () => {} };
-  }
+  const defs = followedDefs(options);
+  if (!(fair instanceof FairFlowControl) || defs === undefined) return { close: async () => {} };
   const { registry } = api;
   const { user } = serverContext;
   const tools = { defs, caches: registry.caches, clock, logger, queues: api.queues };
@@ -137,8 +144,17 @@ export function followFlowObjects(
   });
 }
 
-/** Undefined where a configuration serves neither of the kinds. */
-function flowDefs(snapshot: CatalogueSnapshot, dialect: Dialect): FlowDefs | undefined {
+/** The kinds of the objects that rule; undefined where none do, or none are served. */
+function followedDefs({
+  config,
+  dialect,
+  api,
+  flowControl,
+}: FlowObjectOptions): FlowDefs | undefined {
+  const { flowControl: chosen } = config;
+  const isIgnored = chosen?.type === 'priority-and-fairness' && chosen.objects === 'ignored';
+  if (!(flowControl instanceof FairFlowControl) || isIgnored) return undefined;
+  const snapshot = api.catalogue.snapshot();
   const group = dialect.group('flowcontrol.apiserver');
   const levels = snapshot.builtin(group, 'prioritylevelconfigurations');
   const schemas = snapshot.builtin(group, 'flowschemas');

@@ -115,9 +115,8 @@ async function start(
 ): Promise<RunningServer> {
   const dialect = dialectOf(config.dialect);
   const tls = servingTls(config);
-  const { storage, health, metrics, api, memory } = await openApi(config, dialect);
+  const { storage, health, metrics, api, memory, services } = await openApi(config, dialect);
   const { registry } = metrics;
-  const { clock, storageWaitMs } = config;
   const { occupancy, watchdog } = watchLoop(health, { registry, logger: config.logger });
   const stopRecording = recordFaults({ registry, logger: config.logger, clock: config.clock });
   let audit: AuditGate | undefined;
@@ -141,9 +140,11 @@ async function start(
   const gates = { ...judges, audit };
   metrics.countInFlight(gates.flowControl);
   const { shared, space } = storage;
-  const store = { checks: shared?.checks, space, storageWaitMs };
+  const peers = shared?.presence;
+  const { flowControl } = gates;
   features = await startFeatures({ config, dialect, api }).catch(giveUp);
-  const hooks = runStartHooks({ api, dialect, clock, health, ...store, more: features.hooks });
+  const stored = { checks: shared?.checks, space, peers, services, more: features.hooks };
+  const hooks = runStartHooks({ config, api, dialect, health, flowControl, ...stored });
   await hooks.headStart;
   const answer = (exchange: Exchange) => void serve(exchange, gates, api.endpoints);
   const on = { answer, registry, memory: memory.budget, occupancy };
@@ -155,11 +156,12 @@ async function start(
   api.aggregation.followAfter(hooks.done);
   const { port } = server.address;
   api.listensOn(port);
+  hooks.listensOn(port);
   const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
-  const around = { config, dialect, api, caPem, port, presence: shared?.presence };
+  const around = { config, dialect, api, caPem, port, presence: peers };
   const controllers = controllersAfter(hooks.done, around);
-  const flowObjects = followFlowObjects(hooks.done, { ...around, flowControl: gates.flowControl });
+  const flowObjects = followFlowObjects(hooks.done, { ...around, flowControl });
   const stop = async () => {
     hooks.beginShutdown();
     await pause(config, config.shutdownDelayMs);
@@ -222,7 +224,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const { registry, lookAt } = metrics;
   const limitBytes = config.limits.memoryBytes ?? 0;
   const memory = createServerMemory({ limitBytes, clock, logger, registry, lookAt });
-  return { storage, health, metrics, api, memory };
+  return { storage, health, metrics, api, memory, services };
 }
 
 /** Loaded only when it is asked for. */

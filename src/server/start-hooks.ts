@@ -1,9 +1,17 @@
 import type { Clock } from '../base/clock.ts';
-import type { Dialect } from '../dialect.ts';
+import type { ServerPeers } from '../controllers/default-service.ts';
+import type { Dialect, DialectName } from '../dialect.ts';
+import type { FlowControl } from '../flowcontrol/contract.ts';
+import { CorruptObjectError } from '../watchcache/store-errors.ts';
 import type { Api } from './api.ts';
 import { createSystemNamespaces, createSystemPriorities } from './bootstrap.ts';
+import type { ServerConfig } from './config.ts';
+import { createOwnService } from './default-service.ts';
+import { createFlowObjects } from './flow-control.ts';
 import type { Health } from './health.ts';
 import type { StoreSpace } from './opened-store.ts';
+import { createOwnApiServices } from './registration.ts';
+import type { ServiceNumbers } from './service-numbers.ts';
 import type { StoreChecks } from './store-check.ts';
 
 /**
@@ -12,12 +20,17 @@ import type { StoreChecks } from './store-check.ts';
  */
 const headStartMs = 500;
 
+/** A check whose name has no prefix, although a hook is behind it. */
+const autoregisterCompletion = 'autoregister-completion';
+
 /** Runs what belongs after the start, each hook with a health check of upstream's name (HEALTH-2). */
 export interface StartHooks {
   /** All hooks have succeeded. */
   readonly done: Promise<void>;
   /** Resolves when the hooks have ended, well or not, or have had their head start. */
   readonly headStart: Promise<void>;
+  /** Lets the hooks go on that need the port. */
+  listensOn(port: number): void;
   /** From here on readyz fails, so that no new traffic comes (HEALTH-3). */
   beginShutdown(): void;
 }
@@ -25,24 +38,157 @@ export interface StartHooks {
 /** A check's name without its prefix, and the work it stands for. */
 export type Hook = readonly [name: string, run: () => Promise<unknown>];
 
-export function runStartHooks(options: {
+interface StartHookOptions {
+  readonly config: ServerConfig;
   readonly api: Api;
   readonly dialect: Dialect;
-  readonly clock: Clock;
   readonly health: Health;
+  readonly flowControl: FlowControl;
   /** How a store that is elsewhere is asked; the store itself when absent. */
   readonly checks: StoreChecks | undefined;
   /** Whether the store can be written, where that is known. */
   readonly space: StoreSpace | undefined;
-  /** How long the caches that every request needs are waited for; for ever when absent. */
-  readonly storageWaitMs?: number | undefined;
+  /** Other servers on the same store. */
+  readonly peers: ServerPeers | undefined;
+  readonly services: Pick<ServiceNumbers, 'usage'>;
   /** Hooks of features that are off by default. */
-  readonly more?: readonly Hook[];
-}): StartHooks {
-  const { api, dialect, clock, health, checks, space } = options;
-  const { registry } = api;
-  const snapshot = () => api.catalogue.snapshot();
-  const own = [{ suffix: '', run: () => registry.store.ping() }];
+  readonly more: readonly Hook[];
+}
+
+export function runStartHooks(options: StartHookOptions): StartHooks {
+  const { dialect, health, config } = options;
+  addStoreChecks(options);
+  let listensOn = (_port: number) => {};
+  const listening = new Promise<number>((resolve) => {
+    listensOn = resolve;
+  });
+  if (config.listen.port !== 0) listensOn(config.listen.port);
+  const tasks = startTasks(options, listening);
+  const names: Readonly<Record<string, readonly string[]>> = hookNames[dialect.name];
+  const pending = [...Object.entries(tasks), ...options.more].map(([task, run]) => {
+    const ran = run();
+    for (const name of names[task] ?? [task]) addHook(health, name, ran);
+    return { task, ran };
+  });
+  if (dialect.name === 'kubernetes') addInformerSync(options);
+  let shuttingDown = false;
+  health.addReadyz({
+    name: 'shutdown',
+    run: () => {
+      if (shuttingDown) throw new Error('process is shutting down');
+    },
+  });
+  const all = (of: typeof pending) => Promise.all(of.map(({ ran }) => ran)).then(() => {});
+  const done = all(pending);
+  // A server that cannot listen closes its store under the hooks, and nobody waits for them.
+  done.catch(() => {});
+  return {
+    done,
+    headStart: headStart(all(pending.filter(({ task }) => task !== 'service')), config.clock),
+    listensOn,
+    beginShutdown: () => {
+      shuttingDown = true;
+    },
+  };
+}
+
+type TaskName = keyof ReturnType<typeof startTasks>;
+
+/** What there is to do before the server is ready. All of it begins at once. */
+function startTasks(options: StartHookOptions, listening: Promise<number>) {
+  const { api, dialect, config } = options;
+  const { clock, storageWaitMs } = config;
+  const around = { config, dialect, api };
+  const parts = { registry: api.registry, snapshot: api.catalogue.snapshot(), dialect };
+  const namespaces = once(() => createSystemNamespaces(parts));
+  return {
+    informers: () =>
+      storageWaitMs === undefined
+        ? api.informersReady()
+        : waitAtMost({ task: api.informersReady(), clock, timeMs: storageWaitMs }),
+    customKinds: () => api.customKindsReady(),
+    namespaces,
+    priorities: () => createSystemPriorities(parts),
+    aggregation: () => api.aggregation.start(),
+    trust: () => api.aggregation.publishTrust(namespaces()),
+    roles: () => api.createDefaultRoles(namespaces()),
+    flowObjects: () => createFlowObjects({ ...around, flowControl: options.flowControl }),
+    apiServices: () => createOwnApiServices(around),
+    admission: () => admissionReady(options),
+    serviceNumbers: () => serviceNumbersRead(options),
+    /** The one task that needs the port. */
+    service: async () => {
+      const [port] = await Promise.all([listening, namespaces()]);
+      await createOwnService({ ...around, port, peers: options.peers });
+    },
+  };
+}
+
+/** Resolves when the objects that configure admission have been read. */
+async function admissionReady({ api, dialect }: StartHookOptions): Promise<void> {
+  const snapshot = api.catalogue.snapshot();
+  const group = dialect.group('admissionregistration');
+  const defs = snapshot.defs.filter((def) => def.custom === undefined && def.group === group);
+  await Promise.all(defs.map((def) => api.registry.caches.of(def).ready()));
+}
+
+/** A damaged Service fails the requests that need numbers, and not the start. */
+async function serviceNumbersRead({ services, config }: StartHookOptions): Promise<void> {
+  try {
+    await services.usage();
+  } catch (error) {
+    if (!(error instanceof CorruptObjectError)) throw error;
+    config.logger.error('the numbers of Services cannot be read', { error: error.message });
+  }
+}
+
+/** The names of checks that a task answers for, those that programs know (HEALTH-2). */
+type HookNames = Readonly<Record<TaskName, readonly string[]>>;
+
+const commonNames: HookNames = {
+  informers: ['generic-apiserver-start-informers'],
+  customKinds: [
+    'start-apiextensions-informers',
+    'start-apiextensions-controllers',
+    'crd-informer-synced',
+  ],
+  namespaces: ['start-system-namespaces-controller'],
+  priorities: ['scheduling/bootstrap-system-priority-classes'],
+  aggregation: ['apiservice-registration-controller'],
+  trust: ['start-cluster-authentication-info-controller'],
+  roles: ['rbac/bootstrap-roles'],
+  flowObjects: ['priority-and-fairness-config-producer'],
+  apiServices: [autoregisterCompletion],
+  admission: [],
+  serviceNumbers: [],
+  service: ['bootstrap-controller'],
+};
+
+const hookNames: Readonly<Record<DialectName, HookNames>> = {
+  svc: commonNames,
+  kubernetes: {
+    ...commonNames,
+    aggregation: [
+      'apiservice-registration-controller',
+      'start-kube-aggregator-informers',
+      'apiservice-status-remote-available-controller',
+      'apiservice-wait-for-first-sync',
+      'apiservice-discovery-controller',
+      'apiservice-openapi-controller',
+      'apiservice-openapiv3-controller',
+    ],
+    apiServices: [
+      'kube-apiserver-autoregistration',
+      autoregisterCompletion,
+      'apiservice-status-local-available-controller',
+    ],
+    admission: ['start-apiserver-admission-initializer'],
+    serviceNumbers: ['start-service-ip-repair-controllers'],
+  },
+};
+
+function addStoreChecks({ api, dialect, health, checks, space }: StartHookOptions): void {
+  const own = [{ suffix: '', run: () => api.registry.store.ping() }];
   for (const { suffix, run } of checks?.health ?? own) {
     health.add({ name: dialect.storeCheck + suffix, run });
   }
@@ -51,49 +197,6 @@ export function runStartHooks(options: {
   }
   // On readyz alone: a new start makes no room on a disk.
   if (space !== undefined) health.addReadyz({ name: 'storage-writable', run: space.check });
-  const namespaces = once(() =>
-    createSystemNamespaces({ registry, snapshot: snapshot(), dialect }),
-  );
-  const { storageWaitMs, more = [] } = options;
-  const informersReady = () =>
-    storageWaitMs === undefined
-      ? api.informersReady()
-      : waitAtMost({ task: api.informersReady(), clock, timeMs: storageWaitMs });
-  const hooks: readonly Hook[] = [
-    ['generic-apiserver-start-informers', informersReady],
-    ['start-apiextensions-informers', () => api.customKindsReady()],
-    ['start-apiextensions-controllers', () => api.customKindsReady()],
-    ['crd-informer-synced', () => api.customKindsReady()],
-    ['start-system-namespaces-controller', namespaces],
-    ['bootstrap-controller', namespaces],
-    [
-      'scheduling/bootstrap-system-priority-classes',
-      () => createSystemPriorities({ registry, snapshot: snapshot(), dialect }),
-    ],
-    ['apiservice-registration-controller', () => api.aggregation.start()],
-    [
-      'start-cluster-authentication-info-controller',
-      () => api.aggregation.publishTrust(namespaces()),
-    ],
-    ['rbac/bootstrap-roles', () => api.createDefaultRoles(namespaces())],
-  ];
-  const pending = [...hooks, ...more].map(([name, run]) => hook(health, name, run));
-  let shuttingDown = false;
-  health.add({ name: 'autoregister-completion', run: () => {} });
-  health.addReadyz({
-    name: 'shutdown',
-    run: () => {
-      if (shuttingDown) throw new Error('process is shutting down');
-    },
-  });
-  const done = Promise.all(pending).then(() => {});
-  return {
-    done,
-    headStart: headStart(done, clock),
-    beginShutdown: () => {
-      shuttingDown = true;
-    },
-  };
 }
 
 /** Resolves with the task, or when its time is up; rejects as the task does before that. */
@@ -129,25 +232,38 @@ export function once(run: () => Promise<void>): () => Promise<void> {
   };
 }
 
-function hook(health: Health, name: string, run: () => Promise<unknown>): Promise<void> {
+/** Adds the check that the caches that every request needs follow the store. */
+function addInformerSync({ api, health }: StartHookOptions): void {
+  const notYet = Symbol();
+  const run = async () => {
+    const first = await Promise.race([api.informersReady(), settled(notYet)]);
+    if (first === notYet) throw new Error('caches are not synced');
+  };
+  health.addReadyz({ name: 'informer-sync', run });
+}
+
+const settled = <T>(value: T): Promise<T> =>
+  new Promise((resolve) => {
+    setImmediate(resolve, value);
+  });
+
+/** Adds the check of a task, which passes once the task has succeeded. */
+function addHook(health: Health, name: string, task: Promise<unknown>): void {
   let state: 'running' | 'done' | Error = 'running';
-  health.add(
-    {
-      name: `poststarthook/${name}`,
-      run: () => {
-        if (state === 'running') throw new Error('not finished');
-        if (state !== 'done') throw state;
-      },
-    },
-    { boot: true },
-  );
-  return run().then(
+  task.then(
     () => {
       state = 'done';
     },
     (error: unknown) => {
       state = error instanceof Error ? error : new Error(String(error));
-      throw state;
     },
   );
+  const check = {
+    name: name === autoregisterCompletion ? name : `poststarthook/${name}`,
+    run: () => {
+      if (state === 'running') throw new Error('not finished');
+      if (state !== 'done') throw state;
+    },
+  };
+  health.add(check, { boot: true });
 }
