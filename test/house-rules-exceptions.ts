@@ -8,6 +8,8 @@ export const exceptions = {
   any: [],
   defaultExports: [],
   hostTime: [],
+  rawCallbacks: [],
+  voidedCalls: [],
   vendorNames: [],
   spreads: [],
   ownSearches: [],

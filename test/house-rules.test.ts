@@ -267,6 +267,20 @@ describe('code', () => {
     check('hostTime', found);
   });
 
+  test('callbacks of the event loop are contained: register them through base/faults.ts', () => {
+    const found = code
+      .filter(({ path }) => !uncontained.test(path))
+      .flatMap(({ path, tree }) => rawCallbacks(tree).map((use) => `${path} ${use}`));
+    check('rawCallbacks', found);
+  });
+
+  test('promises that nobody awaits are contained: use background or return them', () => {
+    const found = code
+      .filter(({ path }) => !uncontained.test(path))
+      .flatMap(({ path, tree }) => voidedCalls(tree).map((use) => `${path} ${use}`));
+    check('voidedCalls', found);
+  });
+
   test('names with the vendor label come from dialect.ts: use a Dialect', () => {
     const label = /(?<![\w-])[\w.-]*(k8s\.io|kubernetes\.io|svc\.io)/;
     const found = code.filter(
@@ -402,6 +416,118 @@ function hostTimeUses(tree: ts.SourceFile): string[] {
   };
   visit(tree);
   return [...found];
+}
+
+/** The seam itself, programs and suites that serve nobody, and what runs in a browser. */
+const uncontained =
+  /^src\/(base\/faults|main|server\/last-resort|.*\btesting)\.ts|^src\/(cli|console)\//;
+/** Methods that call back when something happens, and those that call back when they are done. */
+const registrations = /^(on|once|addListener|prepend(Once)?Listener|addEventListener)$/;
+const completions = /^(write|end|close|listen|connect|request|get|setTimeout|finished|pipeline)$/;
+const deferrals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process\.nextTick)$/;
+const watchers = /^(FinalizationRegistry|PerformanceObserver)$/;
+/** Options of node that are callbacks. */
+const callbackOptions = /^(SNICallback|ALPNCallback|pskCallback|checkServerIdentity)$/;
+const containers = /^(contained|containedEach|verdict)$/;
+
+/** Callbacks given to the event loop whose exceptions nobody would catch. */
+function rawCallbacks(tree: ts.SourceFile): string[] {
+  const declared = containedNames(tree);
+  const isRaw = (value: ts.Expression | undefined): boolean =>
+    value !== undefined && !isContained(value, { tree, declared });
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node)) {
+      const callee = node.expression.getText(tree);
+      const method = ts.isPropertyAccessExpression(node.expression)
+        ? node.expression.name.text
+        : '';
+      const callbacks = registrations.test(method)
+        ? node.arguments.slice(1)
+        : deferrals.test(callee)
+          ? node.arguments.slice(0, 1)
+          : completions.test(method)
+            ? node.arguments.filter(isFunction)
+            : [];
+      if (callbacks.some(isRaw)) found.push(callee);
+    } else if (ts.isNewExpression(node) && watchers.test(node.expression.getText(tree))) {
+      if (isRaw(node.arguments?.[0])) found.push(node.expression.getText(tree));
+    } else if (ts.isPropertyAssignment(node) && callbackOptions.test(node.name.getText(tree))) {
+      if (isRaw(node.initializer)) found.push(node.name.getText(tree));
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+/** Names of what the seam has made, and of functions that do nothing. */
+function containedNames(tree: ts.SourceFile): ReadonlySet<string> {
+  const names = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isVariableDeclaration(node) || ts.isPropertyDeclaration(node)) {
+      if (isContainer(node.initializer, tree)) names.add(node.name.getText(tree));
+    } else if (ts.isBinaryExpression(node) && isContainer(node.right, tree)) {
+      if (ts.isPropertyAccessExpression(node.left)) names.add(node.left.name.text);
+    } else if (ts.isFunctionDeclaration(node) && node.body?.statements.length === 0) {
+      names.add(node.name?.text ?? '');
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return names;
+}
+
+function isContainer(value: ts.Expression | undefined, tree: ts.SourceFile): boolean {
+  return (
+    value !== undefined &&
+    ts.isCallExpression(value) &&
+    containers.test(value.expression.getText(tree))
+  );
+}
+
+function isFunction(value: ts.Expression): boolean {
+  return ts.isArrowFunction(value) || ts.isFunctionExpression(value);
+}
+
+/** Also contained: what settles a promise, and what does nothing. */
+function isContained(
+  value: ts.Expression,
+  of: { readonly tree: ts.SourceFile; readonly declared: ReadonlySet<string> },
+): boolean {
+  if (isContainer(value, of.tree)) return true;
+  if (ts.isIdentifier(value)) {
+    return /^(resolve|reject)$/.test(value.text) || of.declared.has(value.text);
+  }
+  if (ts.isPropertyAccessExpression(value)) return of.declared.has(value.name.text);
+  if (!ts.isArrowFunction(value)) return false;
+  return /^(\{\s*\}|(resolve|reject)\(\w*\))$/.test(value.body.getText(of.tree));
+}
+
+/** `void` hides a promise from the linter's rule on promises that float. */
+function voidedCalls(tree: ts.SourceFile): string[] {
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isVoidExpression(node) && !isSettled(node.expression)) {
+      found.push(node.getText(tree).split('\n', 1)[0] ?? '');
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return found;
+}
+
+/** Methods of collections and streams, which give no promises. */
+const plainMutations = /^(add|set|delete|push|end|write|destroy)$/;
+
+function isSettled(value: ts.Expression): boolean {
+  if (ts.isParenthesizedExpression(value)) return isSettled(value.expression);
+  if (ts.isAwaitExpression(value)) return true;
+  return (
+    ts.isCallExpression(value) &&
+    ts.isPropertyAccessExpression(value.expression) &&
+    plainMutations.test(value.expression.name.text)
+  );
 }
 
 /** Names that turn text into markup or script, and stores that outlive a tab, however reached. */

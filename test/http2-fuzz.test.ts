@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../src/base/clock.ts';
-import type { Exchange } from '../src/base/exchange.ts';
+import type { Exchange, OnExchange } from '../src/base/exchange.ts';
+import { observeFaults } from '../src/base/faults.ts';
 import { silentLogger } from '../src/base/log.ts';
 import { Http2Connection } from '../src/http/h2/connection.ts';
 import { Http2Exchange } from '../src/http/http2-exchange.ts';
@@ -28,6 +29,17 @@ import {
  */
 
 const seed = Number(process.env['SEED'] ?? Date.now() % 1_000_000);
+
+const handlerFault = new Error('a handler fails');
+/** Faults of the session under test, those of its handler aside. */
+const faults: unknown[] = [];
+let stopObserving = () => {};
+beforeAll(() => {
+  stopObserving = observeFaults((fault) => {
+    if (fault.error !== handlerFault) faults.push(fault);
+  });
+});
+afterAll(() => stopObserving());
 
 /** A socket that takes what it is given at random times, and keeps the frames. */
 class FakeSocket extends EventEmitter {
@@ -128,7 +140,7 @@ function handler(random: Random): (exchange: Exchange) => unknown {
     const how = random.below(7);
     if (how === 0) return answer(exchange);
     if (how === 1) return undefined;
-    if (how === 2) throw new Error('a handler fails');
+    if (how === 2) throw handlerFault;
     if (how === 3) {
       await exchange.body(random.pick([0, 10, 100_000])).catch(() => {});
       return answer(exchange);
@@ -221,7 +233,7 @@ function noise(random: Random): Buffer {
 }
 
 function startSession(random: Random, taker: (bytes: Buffer) => void) {
-  const faults: unknown[] = [];
+  faults.length = 0;
   const logger = {
     ...silentLogger,
     error: (message: string, fields?: object) => {
@@ -232,7 +244,7 @@ function startSession(random: Random, taker: (bytes: Buffer) => void) {
     clock: systemClock,
     limits: { ...defaultHttpLimits, streamsPerConnectionMax: 20 },
     logger,
-    onExchange: handler(random) as (exchange: Exchange) => void,
+    onExchange: handler(random) as OnExchange,
   });
   const socket = new FakeSocket(random, taker);
   const onClosed = (exchange: Http2Exchange): void => core.end(exchange);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../base/clock.ts';
-import { listen } from '../base/faults.ts';
+import { listen, whenAborted } from '../base/faults.ts';
 import { goNetworkError } from '../client/network-wording.ts';
 import type { UserInfo } from '../meta/types.ts';
 import { identityHeaders } from './proxy-headers.ts';
@@ -44,7 +44,7 @@ export function fetchDocument(request: DocumentRequest): Promise<FetchedDocument
       if (isOver) return;
       isOver = true;
       timer.stop();
-      signal.removeEventListener('abort', onStop);
+      release();
       act();
     };
     const fail = (why: string) =>
@@ -53,7 +53,6 @@ export function fetchDocument(request: DocumentRequest): Promise<FetchedDocument
         outgoing.destroy();
       });
     const timer = clock.after(request.timeoutMs, () => fail(late));
-    const onStop = () => fail('context canceled');
     const whole = (incoming: IncomingMessage, body: Buffer) =>
       settle(() => resolve(documentOf(incoming, body)));
     const outgoing = transport.open(
@@ -71,8 +70,8 @@ export function fetchDocument(request: DocumentRequest): Promise<FetchedDocument
         onFailure: (error) => fail(goNetworkError(error)),
       },
     );
-    signal.addEventListener('abort', onStop);
-    if (signal.aborted) onStop();
+    const canceled = () => fail('context canceled');
+    const release = whenAborted(signal, { where: 'aggregation' }, canceled);
     outgoing.end();
   });
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { TakenConnection } from '../base/exchange.ts';
-import { listen } from '../base/faults.ts';
+import { contained, listen } from '../base/faults.ts';
 
 /** The other side of a connection that goes on in another protocol. */
 export interface UpgradedConnection {
@@ -64,7 +64,7 @@ export function joinConnections(
 
 function destroySoon(socket: Duplex): void {
   if (socket.destroyed) return;
-  socket.end(() => socket.destroy());
+  socket.end(contained({ where: 'aggregation' }, () => socket.destroy()));
 }
 
 /** The answer's head as it came. */

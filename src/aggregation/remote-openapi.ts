@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
+import { background } from '../base/faults.ts';
 import { isObject, type JsonObject, member } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import { decodeJson } from '../codec/json.ts';
@@ -140,10 +141,11 @@ export class RemoteOpenApi {
   async #within(task: Promise<unknown>): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = this.#options.clock.after(patienceMs, resolve);
-      void task.then(() => {
+      const done = task.then(() => {
         timer.stop();
         resolve();
       });
+      background({ where: 'aggregation' }, done);
     });
   }
 

@@ -5,7 +5,7 @@ import { isIPv6 } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { checkServerIdentity, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { bundleCertificates } from '../authn/certificate.ts';
-import { ignoreErrors, listen } from '../base/faults.ts';
+import { ignoreErrors, listen, verdict } from '../base/faults.ts';
 import { trustIn } from '../base/trust.ts';
 import { ConnectionError } from '../client/http-client.ts';
 import type { OutgoingHeaders } from './proxy-headers.ts';
@@ -167,7 +167,7 @@ function tlsOptions(settings: TransportSettings): https.AgentOptions {
     ...(certificate === undefined
       ? {}
       : { cert: certificate.certificatePem, key: certificate.keyPem }),
-    ...(verifies ? { checkServerIdentity: checkNames } : { rejectUnauthorized: false }),
+    ...(verifies ? { checkServerIdentity: verdict(checkNames) } : { rejectUnauthorized: false }),
   };
 }
 
@@ -184,7 +184,7 @@ function faultOf({ caPem, verifies }: TransportSettings): string | undefined {
   const fault = 'unable to load root certificates';
   try {
     const certificates = bundleCertificates(caPem);
-    for (const der of certificates) void new X509Certificate(der);
+    for (const der of certificates) new X509Certificate(der);
     if (certificates.length > 0) return undefined;
     return `${fault}: unable to parse bytes as PEM block`;
   } catch {

@@ -1,5 +1,6 @@
 import type { AuthorizationResult } from '../authz/contract.ts';
 import type { Clock } from '../base/clock.ts';
+import { background } from '../base/faults.ts';
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
@@ -159,13 +160,13 @@ export class AuditTrail {
   streaming(code: number): () => void {
     this.#isHeld = true;
     this.#withCode(code);
-    void this.#started();
+    background({ where: 'audit' }, this.#started());
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
       this.#noteSlowness();
-      void this.#process('ResponseComplete');
+      background({ where: 'audit' }, this.#process('ResponseComplete'));
     };
   }
 
@@ -191,7 +192,7 @@ export class AuditTrail {
     const message = `APIServer panic'd: ${error instanceof Error ? error.message : String(error)}`;
     const failure = { status: 'Failure', reason: 'InternalError', code: 500 } as const;
     this.#responseStatus = { metadata: {}, ...failure, message };
-    void this.#process('Panic');
+    background({ where: 'audit' }, this.#process('Panic'));
   }
 
   #started(): MaybePromise<boolean> {

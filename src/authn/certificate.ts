@@ -116,7 +116,7 @@ function bundleProblem(pem: string): string | undefined {
     // What has headers is encrypted.
     if (body.includes(':')) continue;
     try {
-      void new X509Certificate(Buffer.from(body, 'base64'));
+      new X509Certificate(Buffer.from(body, 'base64'));
       return undefined;
     } catch {
       problem ??= 'failed to parse certificate: x509: malformed certificate';

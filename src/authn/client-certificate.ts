@@ -75,7 +75,7 @@ interface Authorities {
 function authoritiesOf(bundlePem: string): () => Authorities {
   const encoded = bundleCertificates(bundlePem);
   if (encoded.length === 0) throw new Error('no certificate in the client CA bundle');
-  for (const der of encoded) void new X509Certificate(der);
+  for (const der of encoded) new X509Certificate(der);
   let read: Authorities | undefined;
   return () => {
     if (read === undefined) {

@@ -1,5 +1,8 @@
 import type { Socket } from 'node:net';
 
+/** Answers an exchange; what it throws or rejects with is a fault, and is answered 500. */
+export type OnExchange = (exchange: Exchange) => unknown;
+
 /**
  * One HTTP exchange, the same over HTTP/1.1 and HTTP/2. `http/` makes them and knows nothing of the
  * API; the pipeline answers them. Exactly one of `send` and `stream` is called, once.

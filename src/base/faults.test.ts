@@ -4,11 +4,14 @@ import { systemClock } from './clock.ts';
 import {
   background,
   contained,
+  containedEach,
   defer,
   type Fault,
   listen,
   listenEach,
   observeFaults,
+  verdict,
+  whenAborted,
 } from './faults.ts';
 
 const faults: Fault[] = [];
@@ -69,6 +72,34 @@ test('TRUST-1: rejections are contained like exceptions', async () => {
   background({ where: 'audit' }, Promise.reject(new Error('apart')));
   await vi.waitFor(() => expect(faults).toHaveLength(2));
   expect(ended).toHaveBeenCalledTimes(1);
+});
+
+test('TRUST-1: a fault in a callback that serves many ends what the call names', () => {
+  const ended = vi.fn();
+  containedEach({ where: 'tls', end: ended }, (_name: string) => fail())('example.com');
+  expect(ended).toHaveBeenCalledWith(new Error('boom'), 'example.com');
+  expect(faults).toEqual([{ where: 'tls', error: new Error('boom') }]);
+});
+
+test('TRUST-1: a check that throws has the verdict that it throws', () => {
+  expect(verdict(fail)()).toEqual(new Error('boom'));
+  expect(verdict(() => undefined)()).toBeUndefined();
+  expect(faults).toEqual([]);
+});
+
+test('TRUST-1: a listener of an aborted signal is contained, and runs once', async () => {
+  const controller = new AbortController();
+  const run = vi.fn(fail);
+  const released = vi.fn();
+  whenAborted(controller.signal, { where: 'webhook' }, run);
+  whenAborted(controller.signal, { where: 'webhook' }, released)();
+  controller.abort();
+  expect(run).toHaveBeenCalledTimes(1);
+  whenAborted(controller.signal, { where: 'webhook' }, run);
+  whenAborted(controller.signal, { where: 'webhook' }, released)();
+  await vi.waitFor(() => expect(run).toHaveBeenCalledTimes(2));
+  expect(released).not.toHaveBeenCalled();
+  expect(faults.map(({ where }) => where)).toEqual(['webhook', 'webhook']);
 });
 
 test('TRUST-1: timers and deferred tasks are contained, and a periodic one runs again', async () => {

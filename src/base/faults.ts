@@ -1,11 +1,17 @@
+import type { MaybePromise } from './maybe-promise.ts';
+
 /** Where a contained fault was caught: the values of the metric's label, so the list is closed. */
 export type FaultPlace =
   | 'aggregation'
   | 'audit'
+  | 'authn'
+  | 'authz'
   | 'client'
+  | 'controller'
   | 'endpoint'
   | 'http1'
   | 'http2'
+  | 'memory'
   | 'process'
   | 'store'
   | 'timer'
@@ -77,6 +83,40 @@ export function contained<Args extends readonly unknown[]>(
   };
 }
 
+/**
+ * As `contained`, for callbacks that serve many: a fault ends what `end` finds among the arguments of
+ * the call.
+ */
+export function containedEach<Args extends readonly unknown[]>(
+  containment: {
+    readonly where: FaultPlace;
+    readonly end: (error: unknown, ...args: Args) => void;
+  },
+  run: (...args: Args) => unknown,
+): (...args: Args) => void {
+  const { where, end } = containment;
+  return (...args) => {
+    try {
+      run(...args);
+    } catch (error) {
+      fail({ where, end: () => end(error, ...args) }, error);
+    }
+  };
+}
+
+/** Returns `check` as a function that returns the errors it throws as well as those it returns. */
+export function verdict<Args extends readonly unknown[]>(
+  check: (...args: Args) => Error | undefined,
+): (...args: Args) => Error | undefined {
+  return (...args) => {
+    try {
+      return check(...args);
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  };
+}
+
 /** What `listen` needs of an event emitter. */
 interface EventSource {
   on(event: string, listener: (...args: unknown[]) => void): unknown;
@@ -124,15 +164,29 @@ export function listenEach<Args extends readonly unknown[]>(
     readonly end: (...args: Args) => void;
   },
 ): void {
-  const { where, run, end } = options;
-  source.on(event, (...values: unknown[]) => {
-    const args = values as unknown as Args;
-    try {
-      run(...args);
-    } catch (error) {
-      fail({ where, end: () => end(...args) }, error);
-    }
-  });
+  const { where, run } = options;
+  const end = (_error: unknown, ...args: Args) => options.end(...args);
+  const each = containedEach({ where, end }, run) as unknown as (...args: unknown[]) => void;
+  source.on(event, each);
+}
+
+/**
+ * Calls `run` when the signal aborts, after the code at hand where it has. Returns a function that
+ * removes the listener: a signal that lasts keeps its listeners.
+ */
+export function whenAborted(
+  signal: AbortSignal,
+  containment: Containment,
+  run: () => unknown,
+): () => void {
+  let isReleased = false;
+  const listener = contained(containment, () => (isReleased ? undefined : run()));
+  if (signal.aborted) queueMicrotask(listener);
+  else signal.addEventListener('abort', listener, { once: true });
+  return () => {
+    isReleased = true;
+    signal.removeEventListener('abort', listener);
+  };
 }
 
 /** For sources whose `close` event tells all that can be acted on: an error ends nothing else. */
@@ -153,6 +207,6 @@ export function deferMicrotask(containment: Containment, task: () => unknown): v
 }
 
 /** Lets an asynchronous task run on by itself; its rejection is reported. */
-export function background(containment: Containment, task: Promise<unknown>): void {
-  task.catch((error) => fail(containment, error));
+export function background(containment: Containment, task: MaybePromise<unknown>): void {
+  if (task instanceof Promise) task.catch((error) => fail(containment, error));
 }

@@ -1,3 +1,4 @@
+import { defer } from './faults.ts';
 /** What memory is charged for; the label of its metric. */
 export type MemoryUse = 'connections' | 'requests' | 'bodies' | 'answers' | 'watches' | 'selectors';
 
@@ -79,7 +80,7 @@ export class MemoryBudget {
   }) {
     this.limitBytes = options.limitBytes;
     this.#highBytes = options.limitBytes * highPart;
-    this.#defer = options.defer ?? ((task) => void setImmediate(task));
+    this.#defer = options.defer ?? ((task) => defer({ where: 'memory' }, task));
     this.#onShed = options.onShed ?? (() => {});
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts';
+import { contained } from './faults.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 
 /** A request asks for more work than one request may cost (TRUST-2). The message names the work. */
@@ -36,6 +37,9 @@ export class WorkBudget {
 /** How long the sliced work of one turn of the event loop may take, in milliseconds. */
 const turnMs = 5;
 
+/** Faults that the work in a slice does not contain itself. */
+const slices = { where: 'endpoint' } as const;
+
 /** What all sliced work shares: the time it has in this turn of the loop, and whose turn is next. */
 class SharedTurns {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -68,15 +72,15 @@ class SharedTurns {
   }
 
   /** Begins a later turn of the loop with whoever waits longest. */
-  readonly #next = (): void => {
+  readonly #next = contained(slices, () => {
     this.#isOpen = false;
     this.#resumeOne();
-  };
+  });
 
   /** What is left of the turn when one has had enough is the next one's. */
-  readonly #goOn = (): void => {
+  readonly #goOn = contained(slices, () => {
     if (!this.over) this.#resumeOne();
-  };
+  });
 
   #resumeOne(): void {
     const takesFresh =
@@ -99,6 +103,11 @@ function turnsOn(clock: Pick<Clock, 'monotonic'>): SharedTurns {
     sharedTurns.set(clock, turns);
   }
   return turns;
+}
+
+/** Resolves in the next turn of the event loop, after the events at hand. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**

@@ -1,7 +1,8 @@
 import http from 'node:http';
 import https from 'node:https';
 import { isIP } from 'node:net';
-import { checkServerIdentity } from 'node:tls';
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
+import { verdict } from '../base/faults.ts';
 import { trustIn } from '../base/trust.ts';
 import type { ClientConfig } from './client-config.ts';
 import type { Credential } from './credential.ts';
@@ -67,5 +68,7 @@ function tlsOptions(config: ClientConfig, shown: Credential): https.AgentOptions
 /** An address cannot be asked for in the handshake, only compared with the certificate. */
 function nameToCheck(name: string): https.AgentOptions {
   if (isIP(name) === 0) return { servername: name };
-  return { checkServerIdentity: (_host, certificate) => checkServerIdentity(name, certificate) };
+  const check = (_host: string, certificate: PeerCertificate) =>
+    checkServerIdentity(name, certificate);
+  return { checkServerIdentity: verdict(check) };
 }

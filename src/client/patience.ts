@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { whenAborted } from '../base/faults.ts';
 import type { HttpAnswer, HttpStream } from './http-client.ts';
 
 /** As client-go. */
@@ -52,10 +53,10 @@ export function pause(
       reject(signal?.reason);
     };
     const timer = clock.after(delayMs, () => {
-      signal?.removeEventListener('abort', stop);
+      release?.();
       resolve();
     });
-    if (signal?.aborted === true) stop();
-    else signal?.addEventListener('abort', stop, { once: true });
+    const release =
+      signal === undefined ? undefined : whenAborted(signal, { where: 'client' }, stop);
   });
 }

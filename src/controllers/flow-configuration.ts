@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { cloneJson } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
+import { nextTurn } from '../base/work.ts';
 import type { FlowSettings } from '../flowcontrol/fair-flow-control.ts';
 import { readLevel, readSchema } from '../flowcontrol/settings.ts';
 import { ensure, objectsAt } from '../kinds/fill.ts';
@@ -59,7 +60,7 @@ export async function startFlowConfiguration(options: {
   };
   const run = async (key: string): Promise<void> => {
     // One write is followed by others, and requests should come between.
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await nextTurn();
     return key === everything ? digest() : tell(key);
   };
   const queue = createWorkQueue({

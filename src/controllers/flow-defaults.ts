@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { cloneJson, isObject, type JsonObject, jsonEqual } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
+import { nextTurn } from '../base/work.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import {
@@ -62,7 +63,7 @@ export async function startFlowDefaults(options: {
   const wanted = wantedObjects(defs, defaultFlowObjects(dialect));
   const budget = new WriteBudget(clock);
   const run = async (key: string): Promise<void> => {
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await nextTurn();
     const [def, name] = placeOf(defs, key);
     const at = { def, namespace: '', name };
     const entry = await caches.of(def).get(name, undefined);

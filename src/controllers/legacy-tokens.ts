@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { background } from '../base/faults.ts';
 import { isObject, jsonEqual } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
@@ -66,7 +67,8 @@ export function startLegacyTokens(options: LegacyTokenTools): { close(): Promise
       if (current !== undefined) look(current.index);
     }),
     caches.of(serviceAccounts).subscribe(({ previous, current }) => {
-      if (current === undefined && previous !== undefined) void lookAll(previous.index.namespace);
+      if (current !== undefined || previous === undefined) return;
+      background({ where: 'controller' }, lookAll(previous.index.namespace));
     }),
   ];
   const first = lookAll('');

@@ -62,14 +62,16 @@ export function startResourceQuotas(tools: QuotaTools): { close(): Promise<void>
       queue.add(current.index.namespace);
     }
   });
-  const all = async () => {
-    const entries = await listEntries(caches, { def: quotas, namespace: '' });
-    for (const { index } of entries) queue.add(index.namespace);
+  const all = async (): Promise<void> => {
+    try {
+      const entries = await listEntries(caches, { def: quotas, namespace: '' });
+      for (const { index } of entries) queue.add(index.namespace);
+    } catch (error) {
+      logger.error('quotas could not be listed', { error: String(error) });
+    }
   };
-  const first = all().catch((error: unknown) =>
-    logger.error('quotas could not be listed', { error: String(error) }),
-  );
-  const timer: Timer = clock.every(resyncMs, () => void all().catch(() => {}));
+  const first = all();
+  const timer: Timer = clock.every(resyncMs, all);
   return {
     async close() {
       timer.stop();

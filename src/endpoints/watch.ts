@@ -136,7 +136,9 @@ function createSink(options: {
     return stream;
   };
   return {
-    start: () => void opened(),
+    start() {
+      opened();
+    },
     get ended() {
       return ended;
     },

@@ -1,4 +1,5 @@
 import type { Server, Socket } from 'node:net';
+import { listen, listenEach } from '../base/faults.ts';
 import type { PeerConnection } from './connection.ts';
 
 /** Accepted above the limit while those that make room for them close. */
@@ -25,9 +26,9 @@ export function limitConnections(options: Options): void {
   server.maxConnections = connectionsMax + closingMax;
   /** In the order of their arrival. */
   const sockets = new Set<Socket>();
-  server.on('connection', (socket) => {
+  const admit = (socket: Socket): void => {
     sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
+    listen(socket, { where: 'http1' }, { close: () => sockets.delete(socket) });
     if (sockets.size <= connectionsMax) return;
     const newcomer = { socket, peer: undefined };
     const victim = victimAmong(sockets, { newest: socket, peers: options.peers() }) ?? newcomer;
@@ -35,7 +36,9 @@ export function limitConnections(options: Options): void {
     if (victim.peer === undefined) victim.socket.destroy();
     else victim.peer.cutOff();
     options.onClosed();
-  });
+  };
+  const end = (socket: Socket) => void socket.destroy();
+  listenEach(server, 'connection', { where: 'http1', run: admit, end });
 }
 
 interface Candidate {

@@ -12,6 +12,7 @@ import {
   type WholeResponse,
   wholeBytes,
 } from '../base/exchange.ts';
+import { contained, reportFault } from '../base/faults.ts';
 import type { LoopOccupancy } from '../base/loop-occupancy.ts';
 import { MemoryShort } from '../base/memory-budget.ts';
 import { BodyReader } from './body-reader.ts';
@@ -30,7 +31,6 @@ export interface ExchangeHost {
   /** The server is going; connections are not to be reused. */
   readonly draining: boolean;
   /** Runs a callback of the application; a failure is logged, never thrown. */
-  guard(what: string, callback: () => void): void;
 }
 
 /**
@@ -329,7 +329,7 @@ export abstract class ExchangeBase implements Exchange {
   #tellAborted(): void {
     const callbacks = this.#abortCallbacks;
     this.#abortCallbacks = undefined;
-    for (const callback of callbacks ?? []) this.core.guard('abort callback', callback);
+    for (const callback of callbacks ?? []) contained({ where: 'endpoint' }, callback)();
   }
 
   /** Called by the sweep: gives up on a client that is too slow. */
@@ -355,10 +355,8 @@ export abstract class ExchangeBase implements Exchange {
       this.#progressAt = this.core.clock.monotonic();
     };
     const onFailure = (error: unknown): void => {
-      this.core.guard('an answer under way', () => {
-        throw error;
-      });
       this.destroy();
+      reportFault('endpoint', error);
     };
     const onWritten = (bytes: number): void => this.#wroteAll(bytes);
     const { sink: target, core } = this;

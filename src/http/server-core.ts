@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
-import type { Exchange, WholeResponse } from '../base/exchange.ts';
-import { defer } from '../base/faults.ts';
+import type { Exchange, OnExchange, WholeResponse } from '../base/exchange.ts';
+import { defer, reportFault } from '../base/faults.ts';
 import type { Logger } from '../base/log.ts';
 import { LoopOccupancy } from '../base/loop-occupancy.ts';
 import { MemoryBudget } from '../base/memory-budget.ts';
@@ -20,7 +20,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
   readonly #isAlwaysServed: (url: string) => boolean;
   readonly occupancy: LoopOccupancy;
   readonly #logger: Logger;
-  #onExchange: (exchange: Exchange) => void;
+  #onExchange: OnExchange;
   /** Each at its own `place`. An array: a set would be rehashed every few exchanges. */
   readonly #inFlight: ExchangeBase[] = [];
   readonly #connections = new Set<PeerConnection>();
@@ -34,7 +34,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     limits: HttpLimits;
     occupancy?: LoopOccupancy | undefined;
     logger: Logger;
-    onExchange: (exchange: Exchange) => void;
+    onExchange: OnExchange;
     /** What clients may make the server hold; anything when absent. */
     memory?: MemoryBudget | undefined;
     /** Paths that are served however little memory is left. */
@@ -103,7 +103,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
       if (exchange.aborted) continue;
       exchange.resumed();
       try {
-        const outcome: unknown = this.#onExchange(exchange);
+        const outcome = this.#onExchange(exchange);
         if (outcome instanceof Promise) outcome.catch((error) => this.#failed(exchange, error));
       } catch (error) {
         this.#failed(exchange, error);
@@ -118,15 +118,6 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     exchange.closed();
     if (this.#draining) exchange.connection.retire();
     if (this.#inFlight.length === 0) this.#onQuiet?.();
-  }
-
-  /** Runs a callback of the application; a failure is logged, never thrown. */
-  guard(what: string, callback: () => void): void {
-    try {
-      callback();
-    } catch (error) {
-      this.#logger.error('callback failed', { what, error });
-    }
   }
 
   /** Ends idle connections, gives up on slow clients. */
@@ -173,7 +164,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
       if (response === undefined) return goOn(exchange);
       if (exchange.httpVersion === '1.1') exchange.addHeaders?.({ connection: 'close' });
       else (exchange.connection as PeerConnection).retire();
-      exchange.send(response);
+      return exchange.send(response);
     };
   }
 
@@ -212,6 +203,7 @@ export class ServerCore implements ExchangeHost, ConnectionHost {
     });
     if (exchange.answered) exchange.destroy();
     else exchange.send({ status: 500, headers: plainText, body: internalError });
+    reportFault('endpoint', error);
   }
 }
 

@@ -7,7 +7,8 @@ export interface CertificatePair {
   readonly key: string | Buffer;
 }
 
-type Answer = (error: Error | null, context?: SecureContext) => void;
+/** Gives node the certificate of a handshake, or the error that ends it. */
+export type NameAnswer = (error: Error | null, context?: SecureContext) => void;
 
 /**
  * Picks the certificate that a client gets by the name it asks for (SNI): the one kept for the name,
@@ -18,7 +19,7 @@ export function createNameChoice(options: {
   readonly named: ReadonlyMap<string, CertificatePair>;
   readonly usual: CertificatePair;
   readonly contextOf: (pair: CertificatePair) => SecureContext;
-}): (serverName: string, answer: Answer) => void {
+}): (serverName: string, answer: NameAnswer) => void {
   const pairs = new Set(options.named.values());
   const kept = [...pairs].map((pair) => ({
     pair,

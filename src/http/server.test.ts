@@ -1,16 +1,19 @@
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { request as requestH1 } from 'node:http';
 import { type ClientHttp2Session, connect as connectH2, constants } from 'node:http2';
 import { request as requestHttps } from 'node:https';
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Clock, FakeClock, systemClock } from '../base/clock.ts';
-import { BodyAborted, BodyTooLarge, type Exchange } from '../base/exchange.ts';
+import { BodyAborted, BodyTooLarge, type Exchange, type OnExchange } from '../base/exchange.ts';
+import { observeFaults } from '../base/faults.ts';
 import { silentLogger } from '../base/log.ts';
 import { issueCertificate } from '../server/certificates-x509.ts';
 import type { HttpLimits } from './limits.ts';
 import { type HttpServer, startHttpServer } from './server.ts';
+import type { CertificatePair } from './server-names.ts';
 
 const yearMs = 365 * 24 * 60 * 60 * 1000;
 const now = systemClock.now();
@@ -26,10 +29,19 @@ const serving = issueCertificate({
 
 type Protocol = 'h1-plain' | 'h1-tls' | 'h2';
 let server: HttpServer;
+const faults: string[] = [];
+let stopObserving = () => {};
+beforeEach(() => {
+  faults.length = 0;
+  stopObserving = observeFaults(({ where, error }) =>
+    faults.push(`${where}: ${(error as Error).message}`),
+  );
+});
 const sessions: ClientHttp2Session[] = [];
 afterEach(async () => {
   for (const session of sessions.splice(0)) session.destroy();
   await server.close();
+  stopObserving();
 });
 
 function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
@@ -41,8 +53,13 @@ function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
 }
 
 async function serve(
-  onExchange: (exchange: Exchange) => void,
-  options: { protocol?: Protocol; limits?: Partial<HttpLimits>; clock?: Clock } = {},
+  onExchange: OnExchange,
+  options: {
+    named?: ReadonlyMap<string, CertificatePair>;
+    protocol?: Protocol;
+    limits?: Partial<HttpLimits>;
+    clock?: Clock;
+  } = {},
 ): Promise<void> {
   server = await startHttpServer({
     listen: {
@@ -51,7 +68,11 @@ async function serve(
       tls:
         options.protocol === 'h1-plain'
           ? 'plaintext'
-          : { certificate: serving.certificatePem, key: serving.keyPem },
+          : {
+              certificate: serving.certificatePem,
+              key: serving.keyPem,
+              ...(options.named === undefined ? {} : { named: options.named }),
+            },
     },
     onExchange,
     logger: silentLogger,
@@ -220,6 +241,7 @@ describe.each(protocols)('%s', (protocol) => {
     expect((await callBy(protocol, { path: '/sync' })).status).toBe(500);
     expect((await callBy(protocol, { path: '/async' })).status).toBe(500);
     expect((await callBy(protocol, { path: '/' })).status).toBe(200);
+    expect(faults).toEqual(['endpoint: bad', 'endpoint: bad']);
   });
 
   test('an overlong url is 414', async () => {
@@ -482,4 +504,26 @@ test('the client certificate is shown, not judged', async () => {
   const chain = await seen.promise;
   expect(chain.length).toBe(1);
   expect(client.certificatePem).toContain(chain[0]?.toString('base64').slice(0, 60));
+});
+
+test('TRUST-1: a fault in the choice of a certificate ends its handshake alone', async () => {
+  const pair = { certificate: serving.certificatePem, key: serving.keyPem };
+  await serve((exchange) => text(exchange, 'fine'), { named: new Map([['other.example', pair]]) });
+  const { port } = server.address;
+  const shakeHands = async (): Promise<string> => {
+    const options = { port, host: '127.0.0.1', rejectUnauthorized: false };
+    const socket = connectTls({ ...options, servername: 'localhost' });
+    const outcome = await once(socket, 'secureConnect').then(
+      () => 'connected',
+      () => 'refused',
+    );
+    socket.destroy();
+    return outcome;
+  };
+  vi.spyOn(X509Certificate.prototype, 'checkHost').mockImplementationOnce(() => {
+    throw new Error('bad name');
+  });
+  expect(await shakeHands()).toBe('refused');
+  expect(faults).toEqual(['tls: bad name']);
+  expect(await shakeHands()).toBe('connected');
 });

@@ -3,8 +3,14 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { createSecureContext, type TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
-import type { Exchange, WholeResponse } from '../base/exchange.ts';
-import { ignoreErrors, listenEach, listen as listenOn } from '../base/faults.ts';
+import type { Exchange, OnExchange, WholeResponse } from '../base/exchange.ts';
+import {
+  contained,
+  containedEach,
+  ignoreErrors,
+  listenEach,
+  listen as listenOn,
+} from '../base/faults.ts';
 import type { Logger } from '../base/log.ts';
 import type { LoopOccupancy } from '../base/loop-occupancy.ts';
 import type { MemoryBudget } from '../base/memory-budget.ts';
@@ -15,7 +21,7 @@ import { acceptHttp1, readAsStream } from './http1-server.ts';
 import { Http2Exchange } from './http2-exchange.ts';
 import { defaultHttpLimits, type HttpLimits } from './limits.ts';
 import { ServerCore } from './server-core.ts';
-import { type CertificatePair, createNameChoice } from './server-names.ts';
+import { type CertificatePair, createNameChoice, type NameAnswer } from './server-names.ts';
 
 /** The serving certificate, and how TLS is spoken. */
 export interface ServingTls extends CertificatePair {
@@ -74,7 +80,7 @@ export interface HttpServer {
 
 export interface HttpServerOptions {
   readonly listen: ListenOptions;
-  readonly onExchange: (exchange: Exchange) => void;
+  readonly onExchange: OnExchange;
   /** Which part of HTTP/2's requests makes its connection the last of it; none when absent. */
   readonly goAwayChance?: number;
   /** A client and the server could not agree on how to speak. */
@@ -121,7 +127,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     onClosed: options.onConnectionClosed ?? ignore,
   });
   // A connection that cannot be accepted, for want of files for example, concerns no other.
-  server.on('error', (error) => logger.error('a connection was not accepted', { error }));
+  const refused = (error: Error) => logger.error('a connection was not accepted', { error });
+  listenOn(server, accepting, { error: refused });
   const sweep = clock.every(limits.sweepPeriodMs, () => core.sweep());
   const cutOff = followSockets(server, core);
 
@@ -149,7 +156,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     async drain({ timeoutMs, endStreams }) {
       const stopped = new Promise<void>((resolve) => server.close(() => resolve()));
       const quiet = core.drain();
-      if (endStreams !== undefined) core.guard('endStreams', endStreams);
+      if (endStreams !== undefined) contained({ where: 'watch' }, endStreams)();
       const complete = await within({ clock, timeoutMs, task: quiet });
       sweep.stop();
       if (complete) await within({ clock, timeoutMs: partingMs, task: stopped });
@@ -252,11 +259,17 @@ function secureServer(
   const { named } = tls;
   const contextOf = (pair: CertificatePair) =>
     createSecureContext(secureContext({ ...tls, ...pair }));
+  const end = (error: unknown, _name: string, answer: NameAnswer) => answer(error as Error);
   return createSecureServer({
     ...secureContext(tls),
     ...(named === undefined
       ? {}
-      : { SNICallback: createNameChoice({ named, usual: tls, contextOf }) }),
+      : {
+          SNICallback: containedEach(
+            { where: 'tls', end },
+            createNameChoice({ named, usual: tls, contextOf }),
+          ),
+        }),
     ...socketOptions,
     ...http1Timeouts(limits),
     ALPNProtocols: http2 === 'off' ? ['http/1.1'] : ['h2', 'http/1.1'],
@@ -361,10 +374,11 @@ const accepting = { where: 'http1', end: ignore } as const;
 function listening(server: Server, listen: ListenOptions): Promise<HttpServer['address']> {
   return new Promise((resolve, reject) => {
     const stop = listenOn(server, accepting, { error: reject });
-    server.listen({ host: listen.host, port: listen.port }, () => {
+    const started = contained({ where: 'http1', end: reject }, () => {
       stop();
       const address = server.address() as AddressInfo;
       resolve({ host: address.address, port: address.port });
     });
+    server.listen({ host: listen.host, port: listen.port }, started);
   });
 }

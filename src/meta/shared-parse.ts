@@ -1,3 +1,5 @@
+import { contained } from '../base/faults.ts';
+
 /** Texts up to this length are kept for a while after their last use, whoever still uses them. */
 const recentTextMax = 1024;
 /** How many recent texts one generation holds; there are two generations. */
@@ -16,9 +18,10 @@ export function sharedParse<Value extends object>(
   let young = new Map<string, Value>();
   let old = new Map<string, Value>();
   const held = new Map<string, WeakRef<Value>>();
-  const collected = new FinalizationRegistry<string>((text) => {
+  const forget = (text: string): void => {
     if (held.get(text)?.deref() === undefined) held.delete(text);
-  });
+  };
+  const collected = new FinalizationRegistry(contained({ where: 'memory' }, forget));
   const ofShort = (text: string): Value => {
     const recent = young.get(text);
     if (recent !== undefined) return recent;

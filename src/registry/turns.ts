@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { background } from '../base/faults.ts';
 
 /** How long one waits for those before: somebody of them may ask a webhook that takes its time. */
 const patienceMs = 1000;
@@ -38,10 +39,11 @@ export class Turns {
   #patiently(before: Promise<void>): Promise<void> {
     return new Promise((resolve) => {
       const timer = this.#clock.after(patienceMs, resolve);
-      void before.then(() => {
+      const done = before.then(() => {
         timer.stop();
         resolve();
       });
+      background({ where: 'endpoint' }, done);
     });
   }
 }

@@ -5,6 +5,7 @@ import {
   type WebhookPort,
 } from '../admission/webhooks/port.ts';
 import type { Clock } from '../base/clock.ts';
+import { whenAborted } from '../base/faults.ts';
 import type { ClientConfig } from '../client/client-config.ts';
 import { createHttpClient, type HttpClient } from '../client/http-client.ts';
 import { goNetworkError } from '../client/network-wording.ts';
@@ -65,8 +66,8 @@ export function createAdmissionWebhooks(options: {
         ended.abort();
       });
       const onLeft = () => ended.abort();
-      signal?.addEventListener('abort', onLeft);
-      if (signal?.aborted === true) onLeft();
+      const release =
+        signal === undefined ? undefined : whenAborted(signal, { where: 'webhook' }, onLeft);
       const seconds = Math.ceil(timeoutMs / 1000);
       const url = `${shownUrl(address)}?timeout=${seconds}s`;
       try {
@@ -84,7 +85,7 @@ export function createAdmissionWebhooks(options: {
           ...(error instanceof StatusError ? { code: error.code } : {}),
         });
       } finally {
-        signal?.removeEventListener('abort', onLeft);
+        release?.();
         timer.stop();
       }
     },
@@ -209,10 +210,9 @@ function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void
       reject(new Error('the call was ended'));
     };
     const timer = clock.after(delayMs, () => {
-      signal.removeEventListener('abort', stop);
+      release();
       resolve();
     });
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
+    const release = whenAborted(signal, { where: 'webhook' }, stop);
   });
 }

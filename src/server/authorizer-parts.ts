@@ -5,6 +5,7 @@ import { alwaysAllow, alwaysDeny } from '../authz/fixed.ts';
 import type { RulesForUser } from '../authz/rbac-authorizer.ts';
 import { createRbacAuthorizer } from '../authz/rbac-authorizer.ts';
 import { policyRule } from '../authz/rules.ts';
+import { background } from '../base/faults.ts';
 import type { Dialect } from '../dialect.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { Api } from './api.ts';
@@ -127,6 +128,11 @@ function createRbac({ api, dialect }: PartsOptions) {
       await source.fresh();
       return authorizer;
     },
-    close: () => void opened?.then(({ authorizer }) => authorizer.stop()),
+    close: () => {
+      background(
+        { where: 'authz' },
+        opened?.then(({ authorizer }) => authorizer.stop()),
+      );
+    },
   };
 }

@@ -12,7 +12,8 @@ declare const bundleDirectory: string | undefined;
 export interface ConsoleFiles {
   /** Whether a URL, as received, is the console's. */
   takes(url: string): boolean;
-  answer(exchange: Exchange): void;
+  /** Rejects when the files cannot be read. */
+  answer(exchange: Exchange): Promise<void>;
 }
 
 const root = '/console';
@@ -41,11 +42,9 @@ export function openConsole({ console, logger }: ServerConfig): ConsoleFiles | u
   return {
     takes: (url) =>
       url.startsWith(root) && (url.length === root.length || '/?'.includes(url[root.length] ?? '')),
-    answer(exchange) {
+    async answer(exchange) {
       files ??= open();
-      files
-        .then((opened) => opened.answer(exchange))
-        .catch((error: unknown) => logger.error('cannot serve the console', { error }));
+      return (await files).answer(exchange);
     },
   };
 }

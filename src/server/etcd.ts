@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { reservationMs } from '../admission/quota-ledger.ts';
 import type { Clock } from '../base/clock.ts';
+import { background } from '../base/faults.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { doubtMs } from '../kinds/core/service/ledger.ts';
@@ -119,8 +120,11 @@ function numberClaims(claims: EtcdClaims, clock: Clock): NumberClaims {
       try {
         const claim = await claims.take(keys);
         if (claim === undefined) return undefined;
-        const release = () => void claim.release();
-        return { release, doubt: () => void clock.after(doubtMs, release) };
+        const release = () => background({ where: 'store' }, claim.release());
+        const doubt = () => {
+          clock.after(doubtMs, release);
+        };
+        return { release, doubt };
       } catch (error) {
         throw error instanceof StoreError ? unservedBy(error) : error;
       }

@@ -1,6 +1,7 @@
 import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import type { Clock } from '../base/clock.ts';
+import { contained } from '../base/faults.ts';
 import type { Logger } from '../base/log.ts';
 import { MemoryBudget, memoryUses } from '../base/memory-budget.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
@@ -64,7 +65,7 @@ function watchHeap(of: {
   let isOver = false;
   let relief = { stop: () => {} };
   // Only a full collection finalizes, so that this runs behind each of them and costs nothing else.
-  const collections = new FinalizationRegistry<undefined>(() => {
+  const onCollection = (): void => {
     if (isOver) return;
     arm();
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
@@ -73,7 +74,8 @@ function watchHeap(of: {
     budget.press('short');
     relief.stop();
     relief = clock.after(shortMs, () => budget.press('enough'));
-  });
+  };
+  const collections = new FinalizationRegistry(contained({ where: 'memory' }, onCollection));
   const arm = (): void => collections.register({}, undefined);
   arm();
   return () => {

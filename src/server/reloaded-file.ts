@@ -92,7 +92,7 @@ export function followFile(options: {
     });
     return looking;
   };
-  const timer = clock.every(lookEveryMs, () => void lookOnce());
+  const timer = clock.every(lookEveryMs, lookOnce);
   return {
     look: lookOnce,
     stop() {

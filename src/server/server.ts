@@ -5,7 +5,7 @@ import type { AuditGate } from '../audit/gate.ts';
 import { createAuditMetrics } from '../audit/metrics.ts';
 import { bundleProblems } from '../authn/certificate.ts';
 import { systemClock } from '../base/clock.ts';
-import type { Exchange } from '../base/exchange.ts';
+import type { Exchange, OnExchange } from '../base/exchange.ts';
 import type { Logger } from '../base/log.ts';
 import { LoopOccupancy } from '../base/loop-occupancy.ts';
 import type { MemoryBudget } from '../base/memory-budget.ts';
@@ -146,7 +146,7 @@ async function start(
   const stored = { checks: shared?.checks, space, peers, services, more: features.hooks };
   const hooks = runStartHooks({ config, api, dialect, health, flowControl, ...stored });
   await hooks.headStart;
-  const answer = (exchange: Exchange) => void serve(exchange, gates, api.endpoints);
+  const answer = (exchange: Exchange) => serve(exchange, gates, api.endpoints);
   const on = { answer, registry, memory: memory.budget, occupancy };
   const server = await listen(config, tls, on).catch((error: unknown) => {
     gates.close();
@@ -300,7 +300,7 @@ async function listen(
   config: ServerConfig,
   tls: Tls,
   on: {
-    readonly answer: (exchange: Exchange) => void;
+    readonly answer: OnExchange;
     readonly registry: MetricRegistry;
     readonly memory: MemoryBudget;
     readonly occupancy: LoopOccupancy;
@@ -311,10 +311,9 @@ async function listen(
   const { host, port, secure } = config.listen;
   const { goAwayChance } = config.traffic ?? {};
   const webConsole = openConsole(config);
-  const onExchange = await withFilters(config, (exchange) => {
-    if (webConsole?.takes(exchange.url) === true) webConsole.answer(exchange);
-    else on.answer(exchange);
-  });
+  const onExchange = await withFilters(config, (exchange) =>
+    webConsole?.takes(exchange.url) === true ? webConsole.answer(exchange) : on.answer(exchange),
+  );
   return startHttpServer({
     listen: { host, port, tls, ...(secure === undefined ? {} : { http2: secure.http2 }) },
     onExchange,

@@ -1,8 +1,6 @@
-import type { Exchange } from '../base/exchange.ts';
+import type { Exchange, OnExchange } from '../base/exchange.ts';
 import { auditIdOf } from '../endpoints/flight.ts';
 import type { ServerConfig } from './config.ts';
-
-type OnExchange = (exchange: Exchange) => void;
 
 /**
  * Puts before `answer` what flags want of every request. Where they want nothing `answer` itself is
@@ -14,15 +12,13 @@ export async function withFilters(config: ServerConfig, answer: OnExchange): Pro
   if (allowedOrigins !== undefined) {
     const { createCrossOrigin } = await import('./cross-origin.ts');
     const answered = createCrossOrigin(allowedOrigins);
-    filtered = (exchange) => {
-      if (!answered(exchange)) answer(exchange);
-    };
+    filtered = (exchange) => (answered(exchange) ? undefined : answer(exchange));
   }
   if (strictTransport === undefined || config.listen.tls === 'plaintext') return filtered;
   const headers = { 'strict-transport-security': strictTransport };
   return (exchange) => {
     exchange.addHeaders?.(headers);
-    filtered(exchange);
+    return filtered(exchange);
   };
 }
 

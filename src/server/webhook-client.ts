@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
 import type { Waiting } from '../base/exchange.ts';
+import { whenAborted } from '../base/faults.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { type Webhook, WebhookError, type WebhookOutcome } from '../base/webhook.ts';
 import type { ClientConfig } from '../client/client-config.ts';
@@ -136,13 +137,12 @@ async function whileWaited<T>(
   const ended = new AbortController();
   const end = () => ended.abort();
   const { closed } = asking;
-  closed.addEventListener('abort', end);
+  const release = whenAborted(closed, { where: 'webhook' }, end);
   client.onAbort(end);
-  if (closed.aborted) end();
   try {
     return await run({ ...asking, closed: ended.signal });
   } finally {
-    closed.removeEventListener('abort', end);
+    release();
   }
 }
 
@@ -202,9 +202,7 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
     ended.abort();
   });
   // Joined by hand: signals made of a lasting one stay with it in some releases of Node.
-  const onClosed = () => ended.abort();
-  closed.addEventListener('abort', onClosed);
-  if (closed.aborted) onClosed();
+  const release = whenAborted(closed, { where: 'webhook' }, () => ended.abort());
   try {
     const run = () => send(http, { path, body, signal: ended.signal });
     const answer = asking.meter?.measured({ host: asking.host, body }, run) ?? run();
@@ -222,7 +220,7 @@ async function post(asking: Asking, body: string): Promise<Buffer> {
     }
     throw unreachable(error);
   } finally {
-    closed.removeEventListener('abort', onClosed);
+    release();
     timer.stop();
   }
 }
@@ -279,10 +277,10 @@ function pause(clock: Clock, delayMs: number, closed: AbortSignal): Promise<void
   return new Promise((resolve) => {
     const done = () => {
       timer.stop();
-      closed.removeEventListener('abort', done);
+      release();
       resolve();
     };
     const timer = clock.after(delayMs, done);
-    closed.addEventListener('abort', done);
+    const release = whenAborted(closed, { where: 'webhook' }, done);
   });
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { background } from '../base/faults.ts';
 import {
   orderedMapDelete,
   orderedMapGet,
@@ -85,7 +86,10 @@ export class Follower {
 
   /** Loads and follows; tries again until it works or the follower is closed. */
   start(): void {
-    void this.#attempt(() => this.#load());
+    background(
+      { where: 'watch' },
+      this.#attempt(() => this.#load()),
+    );
   }
 
   close(): void {
@@ -154,9 +158,9 @@ export class Follower {
     const fromStart = code === 'compacted' || !this.#isLoaded;
     if (!this.#isLoaded) this.#options.onFailed(error);
     clock.after(retryMs, () => {
-      if (this.#closed) return;
+      if (this.#closed) return undefined;
       const again = fromStart ? () => this.#load() : () => this.#follow();
-      void this.#attempt(again);
+      return this.#attempt(again);
     });
   }
 

@@ -1,5 +1,6 @@
 import type { Logger } from '../base/log.ts';
 import { type OrderedMap, orderedMapGet, orderedMapOf } from '../base/ordered-map.ts';
+import { nextTurn } from '../base/work.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { type Revision, type Store, StoreError, type StoreEvent } from '../storage/contract.ts';
 import { type Entry, type EntryChange, EntryHint, type EntryIndex } from './contract.ts';
@@ -28,8 +29,6 @@ export interface UnreadableRecord {
 }
 
 const pageRecords = 1000;
-
-const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /**
  * All entries at one revision, the newest when none is given. Reads page by page, giving way to

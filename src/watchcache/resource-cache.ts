@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts';
-import { defer } from '../base/faults.ts';
+import { background, defer } from '../base/faults.ts';
 import type { Logger } from '../base/log.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { orderedMapGet } from '../base/ordered-map.ts';
@@ -174,7 +174,7 @@ class StoreBackedCache implements ResourceCache {
     const started = this.#start({ watcher, dispatcher, revision });
     // A version from the future is waited for until the watch times out, as upstream.
     if (revision <= this.#follower.progress() || spec.sendInitialEvents === true) await started;
-    return { close: () => void dispatcher.close(watcher) };
+    return { close: () => dispatcher.close(watcher) };
   }
 
   subscribe(listener: (change: EntryChange) => void): { close(): void } {
@@ -318,7 +318,8 @@ class StoreBackedCache implements ResourceCache {
       return;
     }
     const startMs = clock.monotonic();
-    void reached.then(() => meter.waited((clock.monotonic() - startMs) / 1000));
+    const waited = reached.then(() => meter.waited((clock.monotonic() - startMs) / 1000));
+    background({ where: 'watch' }, waited);
   }
 
   #snapshotAt(revision: Revision, plan: ListPlan): MaybePromise<Snapshot> {

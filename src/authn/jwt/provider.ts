@@ -1,4 +1,5 @@
 import type { Timer } from '../../base/clock.ts';
+import { background } from '../../base/faults.ts';
 import { isObject, member } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
 import { FetchError, fetchText, type ProviderAccess } from './fetch.ts';
@@ -63,7 +64,7 @@ export class Provider {
     this.#whenReady = new Promise((resolve) => {
       this.#isReady = resolve;
     });
-    void this.#seek();
+    background({ where: 'authn' }, this.#seek());
   }
 
   get ready(): boolean {
@@ -76,10 +77,11 @@ export class Provider {
     const { clock } = this.#options.access;
     return new Promise((resolve) => {
       const timer = clock.after(timeoutMs, () => resolve(false));
-      void this.#whenReady.then(() => {
+      const done = this.#whenReady.then(() => {
         timer.stop();
         resolve(true);
       });
+      background({ where: 'authn' }, done);
     });
   }
 
@@ -93,7 +95,9 @@ export class Provider {
     const known = this.#known;
     if (known === undefined) throw new JwtError('oidc: authenticator not initialized');
     if (await isSigned(token, known.keys)) {
-      if (this.#now() > known.freshUntil) void this.#fetchKeys(keptMs.min);
+      if (this.#now() > known.freshUntil) {
+        background({ where: 'authn' }, this.#fetchKeys(keptMs.min));
+      }
       return;
     }
     await this.#wait(this.#fetchKeys(refetchSpacingMs));
@@ -126,7 +130,7 @@ export class Provider {
       this.#log('initializing plugin', error);
       if (this.#stopped) return;
       const { clock } = this.#options.access;
-      this.#retry = clock.after(retryMs, () => void this.#seek());
+      this.#retry = clock.after(retryMs, () => this.#seek());
     }
   }
 

@@ -355,7 +355,7 @@ function bundleProblem(pem: string): string | undefined {
   const blocks = pemCertificates(pem);
   if (blocks.length === 0) return 'data does not contain any valid RSA or ECDSA certificates';
   try {
-    for (const block of blocks) void new X509Certificate(block);
+    for (const block of blocks) new X509Certificate(block);
     return undefined;
   } catch {
     return 'x509: malformed certificate';

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Timer } from '../../base/clock.ts';
-import { listen } from '../../base/faults.ts';
+import { listen, reportFault } from '../../base/faults.ts';
 import type { ResponseHead } from '../body-seams.ts';
 import { type ConnectionHost, PeerConnection } from '../connection.ts';
 import type { ExchangeHost } from '../exchange-base.ts';
@@ -188,11 +188,6 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   streamFinished(stream: Http2Stream): void {
     stream.owner?.streamClosed();
     this.#leaveWhenDone();
-  }
-
-  outputFailed(error: unknown): void {
-    this.#log(error);
-    this.socket.destroy();
   }
 
   // What the client sends.
@@ -486,7 +481,6 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
   #boundControl(): void {
     this.#output.chargeControl();
     if (this.#output.control.length <= controlBytesMax) return;
-    this.#log(new Error('a client asked for much and read nothing'));
     this.socket.destroy();
   }
 
@@ -518,11 +512,11 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
     if (this.closed) return;
     this.closed = true;
     const isKnown = error instanceof ConnectionError;
-    if (!isKnown) this.#log(error);
     const code = isKnown ? error.code : errorCode.internalError;
     this.#endStreams();
     sendGoAway(this.#output, { lastStream: this.#lastStream, code });
     this.#leave();
+    if (!isKnown) reportFault('http2', error);
   }
 
   readonly #onClose = (): void => {
@@ -538,12 +532,6 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
       stream.die();
       stream.owner?.streamClosed();
     }
-  }
-
-  #log(error: unknown): void {
-    this.#core.guard('an HTTP/2 connection', () => {
-      throw error;
-    });
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { contained, reportFault } from '../../base/faults.ts';
 import type { MemoryAccount } from '../../base/memory-budget.ts';
 import { queueBytesMin } from '../memory-costs.ts';
 import { ByteQueue } from './byte-queue.ts';
@@ -18,8 +19,6 @@ export interface OutputOwner {
   streamEnded(stream: Http2Stream): void;
   /** The host has taken everything the stream had to send. */
   streamFinished(stream: Http2Stream): void;
-  /** Something failed that must not; the connection cannot go on. */
-  outputFailed(error: unknown): void;
 }
 
 /** Bytes of bodies written at once. */
@@ -67,6 +66,7 @@ export class Output {
   readonly #writes: Write[] = [];
   #isScheduled = false;
   #isWriting = false;
+  readonly #onWritten: (error?: Error | null) => void;
 
   constructor(options: {
     socket: Socket;
@@ -76,6 +76,8 @@ export class Output {
     this.#socket = options.socket;
     this.#owner = options.owner;
     this.#memory = options.memory;
+    const end = () => options.socket.destroy();
+    this.#onWritten = contained({ where: 'http2', end }, (error) => this.#written(error));
   }
 
   /** Streams whose last frames the host has not taken. */
@@ -120,14 +122,15 @@ export class Output {
     scheduleFlush(this);
   }
 
-  /** Writes what can be written now. Never throws. */
+  /** Writes what can be written now. A fault ends the connection. */
   flush(): void {
     this.#isScheduled = false;
     if (this.#isWriting || !this.#socket.writable) return;
     try {
       this.#write();
     } catch (error) {
-      this.#owner.outputFailed(error);
+      this.#socket.destroy();
+      reportFault('http2', error);
     }
   }
 
@@ -163,7 +166,7 @@ export class Output {
     for (const stream of waiting) stream.tellDrained();
   }
 
-  readonly #onWritten = (error?: Error | null): void => {
+  #written(error?: Error | null): void {
     const write = this.#writes.shift();
     if (write === undefined || error) return;
     if (write.block !== undefined) {
@@ -176,7 +179,7 @@ export class Output {
     }
     this.#isWriting = this.#writes.length > 0;
     if (this.control.length > 0 || this.#ready.length > 0) this.schedule();
-  };
+  }
 
   /** An upper bound of what `#fill` will write. */
   #sizeOfNext(): number {
@@ -312,12 +315,13 @@ function scheduleFlush(output: Output): void {
   if (dirty.length === 1) queueMicrotask(afterMicrotasks);
 }
 
-function afterMicrotasks(): void {
-  process.nextTick(flushAll);
-}
+const flushing = { where: 'http2' } as const;
+const flushOne = contained(flushing, (output: Output) => output.flush());
 
-function flushAll(): void {
+const flushAll = contained(flushing, () => {
   const turn = dirty;
   dirty = [];
-  for (const output of turn) output.flush();
-}
+  for (const output of turn) flushOne(output);
+});
+
+const afterMicrotasks = contained(flushing, () => process.nextTick(flushAll));

@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts';
 import { defer } from '../../base/faults.ts';
 import { type Logger, silentLogger } from '../../base/log.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
+import { nextTurn } from '../../base/work.ts';
 import type {
   DeleteRequest,
   PutRequest,
@@ -471,10 +472,6 @@ function checkedKey(key: string): string {
   const bytes = Buffer.byteLength(key);
   if (bytes > 0 && bytes <= keyBytesMax) return key;
   throw new RangeError(`a store key has 1 to ${keyBytesMax} bytes of UTF-8, this one has ${bytes}`);
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function storedRecord(record: LogRecord): StoredRecord {

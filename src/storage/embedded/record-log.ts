@@ -274,7 +274,7 @@ export class RecordLog {
     if (this.#isClosed) return;
     this.#marking ??= this.#clock.after(markDelayMs, () => {
       this.#marking = undefined;
-      void this.#inTurn(() => this.#mark());
+      return this.#inTurn(() => this.#mark());
     });
   }
 

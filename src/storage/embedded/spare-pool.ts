@@ -15,7 +15,7 @@ import { promisify } from 'node:util';
 import type { Clock, Timer } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { StoreError } from '../contract.ts';
-import { isOutOfSpace, translate } from './host-errors.ts';
+import { translate } from './host-errors.ts';
 import { openSegmentFile } from './segment.ts';
 
 const fsyncAsync = promisify(fsync);
@@ -149,7 +149,7 @@ export class SparePool {
   #schedule(delayMs: number): void {
     if (this.#isClosed) return;
     this.#timer?.stop();
-    this.#timer = this.#clock.after(delayMs, () => void this.refill());
+    this.#timer = this.#clock.after(delayMs, () => this.refill());
   }
 
   async #fill(): Promise<void> {

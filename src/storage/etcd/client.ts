@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
+import { verdict } from '../../base/faults.ts';
 import { trustIn } from '../../base/trust.ts';
 import type { StoreError } from '../contract.ts';
 import { closedStore } from '../revisions.ts';
@@ -180,7 +181,7 @@ function memberOf(
     ...(key === undefined ? {} : { key }),
     // TLS names hosts, not addresses; the certificate is judged by the address all the same.
     ...(isIP(host) === 0 ? {} : { servername: '' }),
-    checkServerIdentity: (_name, shown) => checkServerIdentity(host, shown),
+    checkServerIdentity: verdict((_name, shown) => checkServerIdentity(host, shown)),
   };
   return new GrpcChannel({ origin: `${secure ? 'https' : 'http'}://${address}`, tls, clock });
 }
