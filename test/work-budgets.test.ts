@@ -197,3 +197,63 @@ describe('patches', () => {
     expect(turns).toBeGreaterThan(5);
   });
 });
+
+describe('patterns', () => {
+  const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+  const definition = (plural: string, text: object) => ({
+    metadata: { name: `${plural}.patterns.io` },
+    spec: {
+      group: 'patterns.io',
+      scope: 'Namespaced',
+      names: { plural, singular: plural, kind: plural, listKind: `${plural}List` },
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              properties: { text: { type: 'string', ...text } },
+            },
+          },
+        },
+      ],
+    },
+  });
+  const create = (plural: string, text: string) =>
+    server.post(`/apis/patterns.io/v1/namespaces/${namespace}/${plural}`, {
+      apiVersion: 'patterns.io/v1',
+      kind: plural,
+      metadata: { name: 'a' },
+      text,
+    });
+
+  test('TRUST-2: a short pattern that compiles to millions of instructions is 422', async () => {
+    const pattern = `(?:${'a?'.repeat(2000)}){1000}`;
+    const { status, text } = await server.post(definitions, definition('huges', { pattern }));
+    expect([status, text]).toEqual([422, expect.stringContaining('at most 10000 instructions')]);
+  });
+
+  test('TRUST-2: what a pattern and its text cost together is bounded', async () => {
+    const wide = definition('wides', { pattern: '^(?:a|b)*a(?:a|b){900}$' });
+    expect((await server.post(definitions, wide)).status).toBe(201);
+    expect((await create('wides', `${'ab'.repeat(1000)}a`)).status).toBe(201);
+    const { status, body } = await create('wides', 'ab'.repeat(50_000));
+    expect([status, body.message]).toEqual([
+      422,
+      'the validation of the object needs more work than one request may cost',
+    ]);
+  });
+
+  test('TRUST-2: expressions pay for what a pattern compiles to', async () => {
+    const rule = "self.matches('^(?:(?:a|b)?){1000}$')";
+    const validations = [{ rule, message: 'no match' }];
+    const rules = { maxLength: 200_000, 'x-kubernetes-validations': validations };
+    const made = await server.post(definitions, definition('ruleds', rules));
+    expect(made.status, made.text).toBe(201);
+    expect((await create('ruleds', 'ab'.repeat(100))).status).toBe(201);
+    const { status, text } = await create('ruleds', 'ab'.repeat(50_000));
+    expect([status, text.slice(0, 1000)]).toEqual([422, expect.stringContaining('cost')]);
+  });
+});

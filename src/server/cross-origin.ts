@@ -1,6 +1,6 @@
 import type { Exchange, ResponseHeaders } from '../base/exchange.ts';
 import { auditIdOf } from '../endpoints/flight.ts';
-import { compilePattern } from '../engines/schema/pattern.ts';
+import { Pattern } from '../engines/schema/pattern.ts';
 import { FlagError } from './flags.ts';
 
 const shared: ResponseHeaders = {
@@ -45,12 +45,12 @@ function readPattern(pattern: string): (origin: string) => boolean {
   if (pattern === '') throw new FlagError('empty value in --cors-allowed-origins');
   const wrong = (what: string) =>
     new FlagError(`--cors-allowed-origins has an invalid regular expression: ${what}`);
-  let test: (origin: string) => boolean;
+  let compiled: Pattern;
   try {
-    test = compilePattern(pattern);
+    compiled = new Pattern(pattern);
   } catch (error) {
     throw wrong(error instanceof Error ? error.message : String(error));
   }
-  if (/\^|\/\//.test(pattern) && /[$:]/.test(pattern)) return test;
+  if (/\^|\/\//.test(pattern) && /[$:]/.test(pattern)) return (origin) => compiled.test(origin);
   throw wrong('regular expression does not pin to start/end of host in the origin header');
 }

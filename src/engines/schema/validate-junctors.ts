@@ -1,4 +1,5 @@
 import type { JsonValue } from '../../base/json.ts';
+import type { WorkBudget } from '../../base/work.ts';
 import type { NestedValidation, ValueValidation } from './schema.ts';
 import { compositeError } from './validate-scalars.ts';
 import { nodeOfNested, type ValidationNode } from './validation-node.ts';
@@ -28,7 +29,7 @@ export function junctorsOf(validation: ValueValidation, compile: Compile): Check
     if (checks.anyOf.length > 0) checkAny(checks.anyOf, { value, place }, result);
     if (checks.oneOf.length > 0) checkOne(checks.oneOf, { value, place }, result);
     if (checks.allOf.length > 0) checkAll(checks.allOf, { value, place }, result);
-    if (checks.not !== undefined && isValid(run(checks.not, { value, place }))) {
+    if (checks.not !== undefined && isValid(run(checks.not, { value, place }, result.work))) {
       const message = `${JSON.stringify(place.path)} must not validate the schema (not)`;
       result.errors.push(compositeError(message));
     }
@@ -40,8 +41,12 @@ interface At {
   readonly place: Place;
 }
 
-function run(check: Check, at: At): Result {
-  const result = newResult();
+/** What an alternative costs beside its patterns: a schema may have as many as an object has items. */
+const alternativeSteps = 20;
+
+function run(check: Check, at: At, work: WorkBudget): Result {
+  work.spend(alternativeSteps);
+  const result = newResult(work);
   check(at.value, at.place, result);
   result.checks += 1;
   return result;
@@ -55,7 +60,7 @@ const isValid = (result: Result) => result.errors.length === 0;
 function checkAny(alternatives: readonly Check[], at: At, result: Result): void {
   let best: Result | undefined;
   for (const alternative of alternatives) {
-    const outcome = run(alternative, at);
+    const outcome = run(alternative, at, result.work);
     if (isValid(outcome)) {
       mergeInto(result, outcome);
       return;
@@ -68,7 +73,7 @@ function checkAny(alternatives: readonly Check[], at: At, result: Result): void 
 }
 
 function checkOne(alternatives: readonly Check[], at: At, result: Result): void {
-  const outcomes = alternatives.map((alternative) => run(alternative, at));
+  const outcomes = alternatives.map((alternative) => run(alternative, at, result.work));
   const valid = outcomes.filter(isValid);
   if (valid.length === 1) {
     mergeInto(result, valid[0] as Result);
@@ -87,7 +92,7 @@ function checkOne(alternatives: readonly Check[], at: At, result: Result): void 
 }
 
 function checkAll(parts: readonly Check[], at: At, result: Result): void {
-  const outcomes = parts.map((part) => run(part, at));
+  const outcomes = parts.map((part) => run(part, at, result.work));
   for (const outcome of outcomes) mergeInto(result, outcome);
   const valid = outcomes.filter(isValid).length;
   if (valid === parts.length) return;

@@ -1,4 +1,5 @@
 import { canonical, type JsonValue } from '../../base/json.ts';
+import type { WorkBudget } from '../../base/work.ts';
 import {
   type FieldError,
   goFloat,
@@ -11,11 +12,15 @@ import {
 import { formatCheck } from './formats.ts';
 import { goBadValue } from './go-wording.ts';
 import type { ValueValidation } from './schema.ts';
+import type { Result } from './validation-result.ts';
 
 /**
  * Checks of one value. They say `in body` because upstream's validator was written for requests.
  */
 export type ValueCheck = (value: JsonValue, path: string, errors: FieldError[]) => void;
+
+/** The check of a text, whose pattern may cost much. */
+export type TextCheck = (text: string, path: string, result: Result) => void;
 
 /** The field of an error: upstream trims the dot a member of the root gets. */
 export function fieldOf(path: string): string {
@@ -98,21 +103,20 @@ export function codePoints(text: string): number {
 /** Length and pattern: the first that fails is told. */
 export function stringCheck(
   validation: ValueValidation,
-  patternTest: ((text: string) => boolean) | undefined,
-): ValueCheck | undefined {
+  patternTest: ((text: string, work: WorkBudget) => boolean) | undefined,
+): TextCheck | undefined {
   const { maxLength, minLength, pattern } = validation;
   if (maxLength === undefined && minLength === undefined && patternTest === undefined) {
     return undefined;
   }
-  return (value, path, errors) => {
-    const text = value as string;
+  return (text, path, { errors, work }) => {
     const field = fieldOf(path);
     if (maxLength !== undefined && text.length > maxLength && codePoints(text) > maxLength) {
       errors.push(tooLong(field, maxLength));
     } else if (minLength !== undefined && codePoints(text) < minLength) {
       const message = `${path} in body should be at least ${minLength} chars long`;
       errors.push(invalid(field, text, message));
-    } else if (patternTest !== undefined && !patternTest(text)) {
+    } else if (patternTest !== undefined && !patternTest(text, work)) {
       errors.push(invalid(field, text, `${path} in body should match '${pattern}'`));
     }
   };

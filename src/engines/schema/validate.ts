@@ -1,9 +1,10 @@
 import { canonical, type JsonObject, type JsonValue } from '../../base/json.ts';
+import type { WorkBudget } from '../../base/work.ts';
 import { listedMax } from '../../meta/answer-bounds.ts';
 import { type FieldError, invalid, ofField, required, tooMany } from '../../meta/field-error.ts';
 import { correlate, correlateItem, correlateMember, isUnchanged } from './correlation.ts';
 import { childPath } from './path.ts';
-import { compilePattern } from './pattern.ts';
+import { Pattern } from './pattern.ts';
 import { resolved, type Schema } from './schema.ts';
 import { junctorsOf } from './validate-junctors.ts';
 import {
@@ -15,7 +16,13 @@ import {
   typeCheck,
 } from './validate-scalars.ts';
 import { nodeOfSchema, type ValidationNode } from './validation-node.ts';
-import { type Check, newResult, type Place, type Result } from './validation-result.ts';
+import {
+  type Check,
+  newResult,
+  type Place,
+  type Result,
+  validationBudget,
+} from './validation-result.ts';
 
 export interface ValidateOptions {
   /**
@@ -56,7 +63,7 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
   if (known !== undefined) return known;
   const check = compile(nodeOfSchema(at, { ofDefault: use === 'defaults' }));
   const validator: Validator = (value, options) => {
-    let result = newResult();
+    let result = newResult(validationBudget());
     check(value, { path: '', pair: undefined }, result);
     if (result.errors.length === 0) return none;
     const old = options?.old;
@@ -64,7 +71,7 @@ function validatorOf(schema: Schema, use: keyof typeof validators): Validator {
       // Only now is it worth pairing the values: most updates are right as they stand.
       const pair = correlate({ old, value, schema: at });
       if (isUnchanged(pair)) return none;
-      result = newResult();
+      result = newResult(validationBudget());
       check(value, { path: '', pair }, result);
     }
     const errors = withoutRepeated(result.errors);
@@ -124,7 +131,7 @@ export function compile(node: ValidationNode): Check {
     junctors?.(value, place, result);
     result.checks += 4;
     if (typeof value === 'string') {
-      checkText?.(value, place.path, errors);
+      checkText?.(value, place.path, result);
       checkFormat?.(value, place.path, errors);
       if (checkFormat !== undefined) result.checks += 1;
     } else if (typeof value === 'number' || typeof value === 'bigint') {
@@ -141,11 +148,12 @@ export function compile(node: ValidationNode): Check {
 }
 
 /** RE2 compiles slowly: only for kinds whose objects come by. */
-function lazyPattern(pattern: string): (text: string) => boolean {
-  let test: ((text: string) => boolean) | undefined;
-  return (text) => {
-    test ??= compilePattern(pattern);
-    return test(text);
+function lazyPattern(source: string): (text: string, work: WorkBudget) => boolean {
+  let pattern: Pattern | undefined;
+  return (text, work) => {
+    pattern ??= new Pattern(source);
+    work.spend(pattern.stepsFor(text.length));
+    return pattern.test(text);
   };
 }
 

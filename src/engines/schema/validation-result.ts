@@ -1,5 +1,6 @@
 import type { JsonValue } from '../../base/json.ts';
 import { appendAll } from '../../base/lists.ts';
+import { WorkBudget } from '../../base/work.ts';
 import type { FieldError } from '../../meta/field-error.ts';
 import type { Correlation } from './correlation.ts';
 
@@ -7,10 +8,19 @@ import type { Correlation } from './correlation.ts';
 export interface Result {
   readonly errors: FieldError[];
   checks: number;
+  /** What judging one object may cost; shared by the results of its parts. */
+  readonly work: WorkBudget;
 }
 
-export function newResult(): Result {
-  return { errors: [], checks: 0 };
+/** Most steps of judging one object by its schema: of matching patterns, and of alternatives. */
+const validationStepsMax = 30_000_000;
+
+export function validationBudget(): WorkBudget {
+  return new WorkBudget({ what: 'the validation of the object', steps: validationStepsMax });
+}
+
+export function newResult(work: WorkBudget): Result {
+  return { errors: [], checks: 0, work };
 }
 
 /** Adds what another result found. */

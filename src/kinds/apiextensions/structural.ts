@@ -1,7 +1,7 @@
 import { jsonEqual } from '../../base/json.ts';
 import { appendAll } from '../../base/lists.ts';
 import { childPath, indexPath, keyPath } from '../../engines/schema/path.ts';
-import { compilePattern } from '../../engines/schema/pattern.ts';
+import { Pattern } from '../../engines/schema/pattern.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
 import { additionalOf, entriesOf, itemsOf, type SchemaProps } from './schema-props.ts';
 
@@ -208,8 +208,7 @@ function valueErrors(props: SchemaProps, place: ValuePlace): FieldError[] {
 function patternError(pattern: string | undefined): string | undefined {
   if (pattern === undefined || pattern === '') return undefined;
   try {
-    compilePattern(pattern);
-    return undefined;
+    return new Pattern(pattern) && undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

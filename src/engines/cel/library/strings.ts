@@ -1,4 +1,5 @@
-import { RE2JS } from 're2js';
+import { WorkBudget, WorkExceeded } from '../../../base/work.ts';
+import { Pattern } from '../../schema/pattern.ts';
 import type { CallContext, Library } from '../functions.ts';
 import { CelError, List, type Value } from '../values.ts';
 import { sizeCost } from './arithmetic.ts';
@@ -130,16 +131,16 @@ function reading(run: (value: string) => Value) {
   };
 }
 
-const patterns = new Map<string, RE2JS>();
+const patterns = new Map<string, Pattern>();
 const patternsMax = 500;
 
-/** A pattern of RE2, which takes time linear in the text. Throws `CelError` for what is none. */
-export function patternOf(source: string): RE2JS {
+/** A pattern of RE2. Throws `CelError` for what is none, or too large. */
+export function patternOf(source: string): Pattern {
   const known = patterns.get(source);
   if (known !== undefined) return known;
-  let compiled: RE2JS;
+  let compiled: Pattern;
   try {
-    compiled = RE2JS.compile(source);
+    compiled = new Pattern(source);
   } catch (error) {
     throw new CelError(String(error instanceof Error ? error.message : error));
   }
@@ -148,12 +149,17 @@ export function patternOf(source: string): RE2JS {
   return compiled;
 }
 
-function matches([value, pattern]: readonly Value[], { spend }: CallContext): Value {
-  spend(sizeCost(text(value).length) * Math.ceil(text(pattern).length * 0.25));
-  return patternOf(text(pattern)).matcher(text(value)).find();
+/** Upstream's cost of a match, in which what the pattern compiles to counts where that is more. */
+const matchCost = (value: string, pattern: { readonly size: number }, source: string) =>
+  sizeCost(value.length) * Math.ceil(Math.max(source.length, pattern.size) * 0.25);
+
+function matches([value, source]: readonly Value[], { spend }: CallContext): Value {
+  const pattern = patternOf(text(source));
+  spend(matchCost(text(value), pattern, text(source)));
+  return pattern.test(text(value));
 }
 
-function patternToFind(source: string): RE2JS {
+function patternToFind(source: string): Pattern {
   try {
     return patternOf(source);
   } catch (error) {
@@ -162,13 +168,20 @@ function patternToFind(source: string): RE2JS {
   }
 }
 
+/** Most steps of one search for all matches, each of which may look at all that follows it. */
+const findStepsMax = 20_000_000;
+
 function findAll(args: readonly Value[], limit: number, { spend }: CallContext): string[] {
-  const [value, pattern] = args;
-  spend(sizeCost(text(value).length) * Math.ceil(text(pattern).length * 0.25));
-  const matcher = patternToFind(text(pattern)).matcher(text(value));
-  const found: string[] = [];
-  while (found.length < limit && matcher.find()) found.push(String(matcher.group() ?? ''));
-  return found;
+  const [value, source] = args;
+  const pattern = patternToFind(text(source));
+  spend(matchCost(text(value), pattern, text(source)));
+  const budget = new WorkBudget({ what: 'the search for matches', steps: findStepsMax });
+  try {
+    return pattern.findAll(text(value), limit, budget);
+  } catch (error) {
+    if (!(error instanceof WorkExceeded)) throw error;
+    throw new CelError(error.message);
+  }
 }
 
 const regularExpressions: Library = [
