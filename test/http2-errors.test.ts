@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Exchange } from '../src/base/exchange.ts';
+import { type Http2Case as Case, check } from './http2-cases.ts';
 import {
   block,
   code,
@@ -10,7 +11,6 @@ import {
   headers,
   postFields,
   prefaceBytes,
-  type RawClient,
   type RawServer,
   settings,
   startRawServer,
@@ -32,17 +32,6 @@ beforeAll(async () => {
   });
 });
 afterAll(() => raw.close());
-
-interface Case {
-  readonly what: string;
-  readonly sends: readonly Buffer[];
-  /** The last frame of all: GOAWAY with this code. */
-  readonly goAway?: number;
-  /** RST_STREAM of this stream with this code; the connection lives on. */
-  readonly reset?: readonly [stream: number, code: number];
-  /** These streams are answered with 200 and complete bodies. */
-  readonly answers?: readonly number[];
-}
 
 const hang = [
   [':method', 'POST'],
@@ -457,31 +446,6 @@ const requestFaults: readonly (readonly [what: string, fields: Fields])[] = [
   ['two lengths', [...announcing('0'), ['content-length', '1']]],
   ['a length without a body', announcing('1')],
 ];
-
-async function check(client: RawClient, one: Case): Promise<void> {
-  client.send(...one.sends);
-  if (one.reset !== undefined) {
-    const [stream, wanted] = one.reset;
-    const reset = await client.of(type.reset, stream);
-    expect(reset.payload.readUInt32BE(0)).toBe(wanted);
-  }
-  for (const stream of one.answers ?? []) {
-    await client.frame(
-      (got) => got.type === type.data && got.stream === stream && got.flags === flags.endStream,
-    );
-    const head = await client.of(type.headers, stream);
-    expect(head.payload[0]).toBe(0x88);
-  }
-  if (one.goAway === undefined) {
-    await client.ping();
-    expect(client.received.some((got) => got.type === type.goAway)).toBe(false);
-    return;
-  }
-  const goAway = await client.of(type.goAway, 0);
-  expect(goAway.payload.readUInt32BE(4)).toBe(one.goAway);
-  await client.until(() => client.closed);
-  expect(client.received.at(-1)).toBe(goAway);
-}
 
 async function answersStill(): Promise<void> {
   const client = await raw.connect();

@@ -1,0 +1,40 @@
+import { expect } from 'vitest';
+import { flags, type RawClient, type } from './http2-raw.ts';
+
+/** Frames that a client sends, and what comes of them. */
+export interface Http2Case {
+  readonly what: string;
+  readonly sends: readonly Buffer[];
+  /** The last frame of all: GOAWAY with this code. */
+  readonly goAway?: number;
+  /** RST_STREAM of this stream with this code; the connection lives on. */
+  readonly reset?: readonly [stream: number, code: number];
+  /** These streams are answered with 200 and complete bodies. */
+  readonly answers?: readonly number[];
+}
+
+/** Sends the frames of a case and compares what the server does with what the case says. */
+export async function check(client: RawClient, one: Http2Case): Promise<void> {
+  client.send(...one.sends);
+  if (one.reset !== undefined) {
+    const [stream, wanted] = one.reset;
+    const reset = await client.of(type.reset, stream);
+    expect(reset.payload.readUInt32BE(0)).toBe(wanted);
+  }
+  for (const stream of one.answers ?? []) {
+    await client.frame(
+      (got) => got.type === type.data && got.stream === stream && got.flags === flags.endStream,
+    );
+    const head = await client.of(type.headers, stream);
+    expect(head.payload[0]).toBe(0x88);
+  }
+  if (one.goAway === undefined) {
+    await client.ping();
+    expect(client.received.some((got) => got.type === type.goAway)).toBe(false);
+    return;
+  }
+  const goAway = await client.of(type.goAway, 0);
+  expect(goAway.payload.readUInt32BE(4)).toBe(one.goAway);
+  await client.until(() => client.closed);
+  expect(client.received.at(-1)).toBe(goAway);
+}
