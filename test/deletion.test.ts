@@ -113,6 +113,36 @@ describe('DEL-1: states of a deletion', () => {
     expect((await server.get(`${pods}/${name}`)).status).toBe(404);
   });
 
+  test('DEL-1: a Pod whose grace is cut to nothing is stored marked before it is removed', async () => {
+    const name = 'forced';
+    const pods = `/api/v1/namespaces/${namespace}/pods`;
+    const watch = await server.watch(`${pods}?watch=1&fieldSelector=metadata.name%3D${name}`);
+    const spec = { containers: [container], nodeName: 'n' };
+    await server.post(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec });
+    const marked = await server.remove(`${pods}/${name}`);
+    expect(marked.body.metadata.deletionGracePeriodSeconds).toBe(30);
+    const { resourceVersion } = marked.body.metadata;
+    const dry = await server.remove(`${pods}/${name}`, { gracePeriodSeconds: 0, dryRun: ['All'] });
+    expect(dry.body.metadata.deletionGracePeriodSeconds).toBe(0);
+    const preconditions = { resourceVersion };
+    const forced = await server.remove(`${pods}/${name}`, { gracePeriodSeconds: 0, preconditions });
+    expect(forced.status, forced.text).toBe(200);
+    await watch.until((events) => events.length === 4);
+    const seen = watch.events.map(({ type, object }) => [
+      type,
+      object.metadata.deletionGracePeriodSeconds,
+    ]);
+    expect(seen).toEqual([
+      ['ADDED', undefined],
+      ['MODIFIED', 30],
+      ['MODIFIED', 0],
+      ['DELETED', 0],
+    ]);
+    const last = watch.events.at(-1)?.object.metadata;
+    expect(forced.body.metadata.resourceVersion).toBe(last.resourceVersion);
+    watch.close();
+  });
+
   test('DEL-1: a name whose object is going cannot be used yet', async () => {
     const { name, path } = await made(hold);
     await server.remove(path);

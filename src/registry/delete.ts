@@ -4,7 +4,7 @@ import { conflict, modifiedMessage, notFound } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
-import { makeEntry } from '../watchcache/entry.ts';
+import { entryAtRevision, makeEntry } from '../watchcache/entry.ts';
 import type { Deleted, DeleteRequestOptions, Target, WriteContext } from './contract.ts';
 import { shownObject, targetOn } from './conversion/views.ts';
 import { strategyContextOf } from './create.ts';
@@ -107,24 +107,44 @@ async function attemptDelete(
   const isGraceful = way !== 'finalize';
   if (way !== 'marked') markForDeletion(object, { request, nowMs, isGraceful });
   if (isFinalized(strategy, object)) {
-    // A kind that ends with grace is shown marked, even where there was none left.
-    const entry =
-      strategy.gracePeriod === undefined ? current : markedEntry(target, current, object);
-    if (context.dryRun) return { deleted: { entry, removed: true } };
-    requireTime(context);
-    const lost = await removeFinalized(registry, { target, current });
-    return lost ?? { deleted: { entry, removed: true } };
+    const isNewlyMarked = strategy.gracePeriod !== undefined && !jsonEqual(object, old);
+    if (isNewlyMarked) return removeMarked(registry, { target, context, current, object });
+    return removeCurrent(registry, { target, context, current });
   }
   if (jsonEqual(object, old)) return { deleted: { entry: current, removed: false } };
   return putMarked(registry, { target, context, current, object });
 }
 
-function markedEntry({ def }: Target, current: Entry, object: ApiObject): Entry {
-  return makeEntry({
-    ...current,
-    stored: encodeStored(object),
-    index: indexOf(def.storage, object),
-  });
+/**
+ * Stores the mark of a kind that ends with grace before it removes the object, although none is
+ * left: its watchers act upon objects that they see marked (DEL-1).
+ */
+async function removeMarked(
+  registry: Registry,
+  options: { target: Target; context: WriteContext; current: Entry; object: ApiObject },
+): Promise<Outcome> {
+  const { target, context } = options;
+  const outcome = await putMarked(registry, options);
+  if (!('deleted' in outcome)) return outcome;
+  const { entry } = outcome.deleted;
+  if (context.dryRun) return { deleted: { entry, removed: true } };
+  const removal = await removeCurrent(registry, { target, context, current: entry });
+  const isGone = !('deleted' in removal) && removal.current === undefined;
+  return isGone ? { deleted: { entry, removed: true } } : removal;
+}
+
+async function removeCurrent(
+  registry: Registry,
+  options: { target: Target; context: WriteContext; current: Entry },
+): Promise<Outcome> {
+  const { target, context, current } = options;
+  if (context.dryRun) return { deleted: { entry: current, removed: true } };
+  requireTime(context);
+  const result = await removeFinalized(registry, { target, current });
+  if (!result.ok) return { current: entryOf(target.def, result.current) };
+  const isShown = target.def.strategy.deleteAnswers === 'object';
+  const entry = isShown ? entryAtRevision(current, result.revision) : current;
+  return { deleted: { entry, removed: true } };
 }
 
 /** 409 when the object is not the one the client meant; upstream names the kind, not the resource. */

@@ -1,8 +1,9 @@
 import type { Strategy } from '../catalogue/resource-def.ts';
 import type { ApiObject } from '../meta/types.ts';
+import type { WriteResult } from '../storage/contract.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { Target } from './contract.ts';
-import { decodeEntry, entryOf } from './object-codec.ts';
+import { decodeEntry } from './object-codec.ts';
 import { type Registry, storing } from './registry.ts';
 
 /** Marked for deletion, no grace left and nothing that holds it: to be removed (DEL-1). */
@@ -16,17 +17,16 @@ export function isFinalized(strategy: Strategy, object: ApiObject): boolean {
   );
 }
 
-/** Removes the object at the revision read; gives what stands there now when the race was lost. */
+/** Removes the object at the revision read. */
 export async function removeFinalized(
   registry: Registry,
   options: { target: Target; current: Entry },
-): Promise<{ readonly current: Entry | undefined } | undefined> {
+): Promise<WriteResult> {
   const { target, current } = options;
   const { def } = target;
   const key = def.storage.prefix + current.key;
   const result = await storing(() => registry.store.delete({ key, expect: current.revision }));
-  if (!result.ok) return { current: entryOf(def, result.current) };
   const { afterRemoval } = def.strategy;
-  if (afterRemoval !== undefined) await afterRemoval(decodeEntry(current));
-  return undefined;
+  if (result.ok && afterRemoval !== undefined) await afterRemoval(decodeEntry(current));
+  return result;
 }

@@ -404,8 +404,8 @@ async function putChanged(
   if (context.dryRun) return unwritten();
   requireTime(context);
   if (isFinalized(def.strategy, stored)) {
-    const lost = await removeFinalized(registry, { target, current });
-    return lost ?? unwritten();
+    const removal = await removeFinalized(registry, { target, current });
+    return removal.ok ? unwritten() : { current: entryOf(def, removal.current) };
   }
   const storeKey = def.storage.prefix + key;
   const hint = new EntryHint(index, def.storage, stored);
