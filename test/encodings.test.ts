@@ -61,13 +61,14 @@ function raw(
 ): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     const session = http2.connect(server.url, { rejectUnauthorized: false });
-    const stream = session.request({
+    const headers = {
       ':method': call.method ?? 'GET',
       ':path': call.path,
       authorization: `Bearer ${adminToken}`,
       accept: call.accept,
       ...(call.type === undefined ? {} : { 'content-type': call.type }),
-    });
+    };
+    const stream = session.request(headers, { endStream: false });
     let status = 0;
     let type = '';
     let bytes: Buffer = Buffer.alloc(0);
@@ -122,6 +123,33 @@ describe('protobuf', () => {
     expect(openAs('core.v1.ConfigMap', made.bytes)).toEqual(inJson);
     const again = await raw({ path: `${path}/a`, accept: protobuf });
     expect(again.bytes.equals(made.bytes)).toBe(true);
+  });
+
+  test('CODEC-3: a body that does not name its type is of the type that the path names', async () => {
+    const path = `/api/v1/namespaces/${await freshNamespace(server)}`;
+    const send = (method: string, at: string, [type, object]: [string, JsonObject]) =>
+      raw({
+        method,
+        path: `${path}/${at}`,
+        accept: 'application/json',
+        type: protobuf,
+        body: encodeEnvelope(schemaOf(type), object),
+      });
+    const map = { metadata: { name: 'a' }, data: { k: 'v' } };
+    expect(await send('POST', 'configmaps', ['core.v1.ConfigMap', map])).toMatchObject({
+      status: 201,
+    });
+    const next = { ...map, data: { k: 'w' } };
+    const replaced = await send('PUT', 'configmaps/a', ['core.v1.ConfigMap', next]);
+    expect(JSON.parse(replaced.bytes.toString())).toMatchObject({ kind: 'ConfigMap', ...next });
+    await server.post(`${path}/serviceaccounts`, { metadata: { name: 's' } });
+    const request = { spec: { expirationSeconds: 600 } };
+    const tokens = 'serviceaccounts/s/token';
+    const token = await send('POST', tokens, ['authentication.v1.TokenRequest', request]);
+    expect(token.status, token.bytes.toString()).toBe(201);
+    const options = { preconditions: { uid: 'other' } };
+    const refused = await send('DELETE', 'configmaps/a', ['meta.v1.DeleteOptions', options]);
+    expect(refused.status, refused.bytes.toString()).toBe(409);
   });
 
   test('CODEC-3: a list comes as protobuf, and a body in JSON may be answered in it', async () => {

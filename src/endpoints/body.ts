@@ -2,7 +2,7 @@ import type { JsonValue } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { type DecodedJson, decodeJson, type JsonLimits } from '../codec/json.ts';
 import { contentMediaType } from '../codec/negotiation.ts';
-import { decodeMessage, openEnvelope } from '../codec/protobuf/envelope.ts';
+import { decodeMessage, type EnvelopeType, openEnvelope } from '../codec/protobuf/envelope.ts';
 import { ProtobufError } from '../codec/protobuf/wire.ts';
 import { bodyValuesMax, yamlValuesMax } from '../codec/too-many-values.ts';
 import { decodeYaml } from '../codec/yaml.ts';
@@ -44,9 +44,15 @@ export const bodyLimits: JsonLimits = { depthMax: maxDepth, valuesMax: bodyValue
 
 const decodeJsonBody = (bytes: Buffer): DecodedJson => decodeJson(bytes, bodyLimits);
 
-/** A body in its envelope, decoded by the schema of the kind the envelope names (CODEC-3). */
-function decodeProtobufBody(bytes: Buffer, dialect: Dialect): DecodedJson {
-  const { apiVersion, kind, raw } = openEnvelope(bytes);
+/**
+ * A body in its envelope, decoded by the schema of the kind that the envelope names, or the request
+ * where the envelope does not (CODEC-3).
+ */
+function decodeProtobufBody(bytes: Buffer, { dialect, type }: Expected): DecodedJson {
+  const envelope = openEnvelope(bytes);
+  const { raw } = envelope;
+  const apiVersion = envelope.apiVersion || type.apiVersion;
+  const kind = envelope.kind || type.kind;
   const schema = schemaOfKind(dialect, { apiVersion, kind });
   if (schema === undefined) {
     const version = JSON.stringify(apiVersion);
@@ -61,6 +67,8 @@ function decodeProtobufBody(bytes: Buffer, dialect: Dialect): DecodedJson {
 /** What decoding may have to know of a body: its schema where it is of a built-in type. */
 interface Expected {
   readonly dialect: Dialect;
+  /** What a body is that does not name its type. */
+  readonly type: EnvelopeType;
   readonly schema?: Schema | undefined;
   /** Whether somebody still waits for the answer: decoding in slices ends where nobody does. */
   readonly isWanted: () => boolean;
@@ -74,7 +82,7 @@ const decoders: Readonly<
     ...(await decodeYaml(bytes, { valuesMax: yamlValuesMax, isWanted })),
     yaml: true,
   }),
-  protobuf: (bytes, { dialect }) => decodeProtobufBody(bytes, dialect),
+  protobuf: decodeProtobufBody,
   cbor: (bytes, { schema }) => decodeCborBody(bytes, schema),
 };
 

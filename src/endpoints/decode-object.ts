@@ -29,6 +29,7 @@ export async function decodeBody(call: ApiCall): Promise<DecodedBody> {
   const decode = decoderFor(exchange.header('content-type'), {
     served,
     dialect,
+    type: { apiVersion: expectedVersion(target), kind: target.def.kind },
     schema,
     isWanted: () => !exchange.aborted,
   });
@@ -55,6 +56,7 @@ export async function decodeOptionsBody(
   const decode = decoderFor(exchange.header('content-type'), {
     served: encodings.failures,
     dialect,
+    type: { apiVersion: 'v1', kind },
     schema: schemaOf(`meta.v1.${kind}`),
     isWanted: () => !exchange.aborted,
   });
