@@ -29,16 +29,27 @@ const wholeBytesMax = 128 * 1024;
 /** Encodes a decoded value. Long texts are made as they are taken (TRUST-2). */
 export function encodeValue(output: Output, value: JsonValue): MaybePromise<ResponseBody> {
   const { encoding, pretty } = output;
-  if (encoding.form === 'json') return pretty ? indented(encodeJson(value)) : encodeJson(value);
+  if (encoding.form === 'json') return jsonBody(encodeJson(value), pretty);
   return encoding.form === 'yaml' ? yaml(() => value) : encoding.encode(value);
 }
 
 /** Encodes what is already compact JSON bytes: as it is when the answer is. */
 export function encodeBytes(output: Output, json: Buffer): MaybePromise<ResponseBody> {
   const { encoding, pretty } = output;
-  if (encoding.form === 'json') return pretty ? indented(json) : json;
+  if (encoding.form === 'json') return jsonBody(json, pretty);
   const value = () => parseWrittenJson(json);
   return encoding.form === 'yaml' ? yaml(value) : encoding.encode(value());
+}
+
+const newline = 0x0a;
+
+/** A newline ends the text, as Go's encoder has it. */
+function jsonBody(json: Buffer, pretty: Output['pretty']): ResponseBody {
+  if (pretty) return indented(json);
+  const body = Buffer.allocUnsafe(json.length + 1);
+  json.copy(body);
+  body[json.length] = newline;
+  return body;
 }
 
 /** Two spaces an indent and a newline at the end, as upstream's pretty printer. */

@@ -214,7 +214,7 @@ function mapWalker(schema: Schema): TypedWalker {
     }
     descend(context);
     const map: JsonObject = {};
-    for (const name of Object.keys(value)) {
+    for (const name of context.inputOrder ? Object.keys(value) : sortedNames(value)) {
       const item = value[name];
       if (item === undefined) continue;
       setMember(map, name, decodeMember(element, { name, value: item, context }));
@@ -223,6 +223,20 @@ function mapWalker(schema: Schema): TypedWalker {
     return map;
   };
   return { decode, zero: () => null, isEmpty: isEmptyCollection, nested: true };
+}
+
+/** Maps of more names keep the order of the input: sorting them would take too long. */
+const sortedNamesMax = 4096;
+
+/** The names of a map in the order in which Go writes them. Most clients send them like that. */
+function sortedNames(map: JsonObject): readonly string[] {
+  const names = Object.keys(map);
+  let last = '';
+  for (const name of names) {
+    if (name < last) return names.length > sortedNamesMax ? names : names.sort(compareText);
+    last = name;
+  }
+  return names;
 }
 
 function decodeMember(
