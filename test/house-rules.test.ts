@@ -281,6 +281,15 @@ describe('code', () => {
     check('voidedCalls', found);
   });
 
+  test('chance and the order of tasks come from base/host.ts alone: use its functions', () => {
+    const names = new Set(['Math.random', 'randomUUID', 'randomInt', 'setImmediate']);
+    const found = code
+      .filter(({ path }) => !hostRooms.has(roomOf(path)) && path !== 'src/base/host.ts')
+      .filter(({ text }) => [...names].some((name) => text.includes(name)))
+      .flatMap(({ path, tree }) => hostUses(tree, names).map((use) => `${path} ${use}`));
+    expect(found).toEqual([]);
+  });
+
   test('names with the vendor label come from dialect.ts: use a Dialect', () => {
     const label = /(?<![\w-])[\w.-]*(k8s\.io|kubernetes\.io|svc\.io)/;
     const found = code.filter(
@@ -420,11 +429,12 @@ function hostTimeUses(tree: ts.SourceFile): string[] {
 
 /** The seam itself, programs and suites that serve nobody, and what runs in a browser. */
 const uncontained =
-  /^src\/(base\/faults|main|server\/last-resort|.*\btesting)\.ts|^src\/(cli|console)\//;
+  /^src\/(base\/(faults|host)|main|server\/last-resort|.*\btesting)\.ts|^src\/(cli|console)\//;
 /** Methods that call back when something happens, and those that call back when they are done. */
 const registrations = /^(on|once|addListener|prepend(Once)?Listener|addEventListener)$/;
 const completions = /^(write|end|close|listen|connect|request|get|setTimeout|finished|pipeline)$/;
-const deferrals = /^(setTimeout|setInterval|setImmediate|queueMicrotask|process\.nextTick)$/;
+const deferrals =
+  /^(setTimeout|setInterval|setImmediate|deferTask|queueMicrotask|process\.nextTick)$/;
 const watchers = /^(FinalizationRegistry|PerformanceObserver)$/;
 /** Options of node that are callbacks. */
 const callbackOptions = /^(SNICallback|ALPNCallback|pskCallback|checkServerIdentity)$/;
@@ -528,6 +538,23 @@ function isSettled(value: ts.Expression): boolean {
     ts.isPropertyAccessExpression(value.expression) &&
     plainMutations.test(value.expression.name.text)
   );
+}
+
+/** Programs beside the server, which no simulation runs. */
+const hostRooms = new Set(['client', 'cli', 'console']);
+
+/** Uses of names, whether called, passed on, or imported. */
+function hostUses(tree: ts.SourceFile, names: ReadonlySet<string>): string[] {
+  const found = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isIdentifier(node) || ts.isPropertyAccessExpression(node)) {
+      const name = node.getText(tree);
+      if (names.has(name)) found.add(name);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return [...found];
 }
 
 /** Names that turn text into markup or script, and stores that outlive a tab, however reached. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { random } from '../base/host.ts';
 import { encodeEvent } from './event.ts';
 import type { AuditSink, TellLoss } from './sink.ts';
 
@@ -52,7 +53,7 @@ export function createWebhookSink(options: {
       } catch (error) {
         if (tried === attemptsMax || isClosing) throw error;
       }
-      await pause(pauseMs * (1 + Math.random() * pauseJitter));
+      await pause(pauseMs * (1 + random() * pauseJitter));
       pauseMs *= pauseFactor;
     }
   };

@@ -3,10 +3,10 @@ import {
   createPrivateKey,
   createPublicKey,
   type KeyObject,
-  randomUUID,
   sign,
   verify,
 } from 'node:crypto';
+import { randomUuid } from '../base/host.ts';
 import type { JsonObject } from '../base/json.ts';
 import { readCompact } from './jwt/compact.ts';
 
@@ -103,7 +103,7 @@ export function signClaims(key: SigningKey, payload: object): string {
   return `${signed}.${signature.toString('base64url')}`;
 }
 
-export const newTokenId = (): string => randomUUID();
+export const newTokenId = (): string => randomUuid();
 
 const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
 

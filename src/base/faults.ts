@@ -1,3 +1,4 @@
+import { deferTask } from './host.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 
 /** Where a contained fault was caught: the values of the metric's label, so the list is closed. */
@@ -198,7 +199,7 @@ function ignoreEvent(): void {}
 
 /** Runs a task after the events at hand (`setImmediate`). */
 export function defer(containment: Containment, task: () => unknown): void {
-  setImmediate(contained(containment, task));
+  deferTask(contained(containment, task));
 }
 
 /** Runs a task after the code at hand, before other events. */

@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts';
 import { contained } from './faults.ts';
+import { deferTask } from './host.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 
 /** A request asks for more work than one request may cost (TRUST-2). The message names the work. */
@@ -68,7 +69,7 @@ class SharedTurns {
   #open(nowMs: number): void {
     this.#isOpen = true;
     this.#endMs = nowMs + turnMs;
-    setImmediate(this.#next);
+    deferTask(this.#next);
   }
 
   /** Begins a later turn of the loop with whoever waits longest. */
@@ -103,11 +104,6 @@ function turnsOn(clock: Pick<Clock, 'monotonic'>): SharedTurns {
     sharedTurns.set(clock, turns);
   }
   return turns;
-}
-
-/** Resolves in the next turn of the event loop, after the events at hand. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   Composer,
   CST,
@@ -9,6 +8,7 @@ import {
   type ParsedNode,
   Parser,
 } from 'yaml';
+import { nextTurn } from '../base/host.ts';
 import type { DecodedJson } from './json.ts';
 import { TooManyValues } from './too-many-values.ts';
 import { YamlError } from './yaml-error.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
+import { nextTurn } from '../base/host.ts';
 import { cloneJson } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
-import { nextTurn } from '../base/work.ts';
 import type { FlowSettings } from '../flowcontrol/fair-flow-control.ts';
 import { readLevel, readSchema } from '../flowcontrol/settings.ts';
 import { ensure, objectsAt } from '../kinds/fill.ts';

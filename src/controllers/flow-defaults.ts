@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
+import { nextTurn } from '../base/host.ts';
 import { cloneJson, isObject, type JsonObject, jsonEqual } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
-import { nextTurn } from '../base/work.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import {

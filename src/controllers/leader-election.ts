@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../base/clock.ts';
+import { random as hostRandom } from '../base/host.ts';
 import type { Logger } from '../base/log.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { StatusError } from '../meta/status.ts';
@@ -113,7 +114,7 @@ class LeaderElection {
     this.#trying = this.#tryOnce().finally(() => {
       this.#trying = undefined;
       if (this.#closed) return;
-      const { clock, retryPeriodMs, random = Math.random } = this.#options;
+      const { clock, retryPeriodMs, random = hostRandom } = this.#options;
       const jitter = this.#led === undefined ? 1 + random() * jitterFactor : 1;
       this.#next = clock.after(retryPeriodMs * jitter, () => this.#turn());
     });

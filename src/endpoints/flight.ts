@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { AuditGate } from '../audit/gate.ts';
 import type { AuditTrail } from '../audit/trail.ts';
 import { anonymousUser, NotRecognised } from '../authn/authentication.ts';
@@ -6,6 +5,7 @@ import { NotPermitted } from '../authz/authorization.ts';
 import type { Timer } from '../base/clock.ts';
 import { type Bounded, deadlineEarlyMs } from '../base/deadlines.ts';
 import type { Exchange, WholeResponse } from '../base/exchange.ts';
+import { randomUuid } from '../base/host.ts';
 import { addFlowHeaders, type FlowClass, Overloaded, type Place } from '../flowcontrol/contract.ts';
 import { BoundedTexts } from '../meta/answer-bounds.ts';
 import { isLongRunning } from '../meta/long-running.ts';
@@ -266,5 +266,5 @@ export class Flight implements Bounded, RequestDeadline, Passage {
 /** What a request is called in records: what its client calls it, or a name of our own. */
 export function auditIdOf(exchange: Exchange): string {
   const given = exchange.header('audit-id');
-  return given !== undefined && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
+  return given !== undefined && /^[\w.-]{1,64}$/.test(given) ? given : randomUuid();
 }

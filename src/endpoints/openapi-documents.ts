@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { nextTurn } from '../base/host.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import { jsonText } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';

@@ -1,4 +1,5 @@
 import type { ResponseStream } from '../base/exchange.ts';
+import { random } from '../base/host.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { MemoryShort } from '../base/memory-budget.ts';
 import { itemEnd } from '../codec/cbor/cursor.ts';
@@ -112,7 +113,7 @@ function watchTimeoutMs(call: ApiCall, options: ListOptions): number {
   if (options.timeoutSeconds !== undefined && options.timeoutSeconds > 0) {
     return options.timeoutSeconds * 1000;
   }
-  return call.context.limits.minRequestTimeoutMs * (1 + Math.random());
+  return call.context.limits.minRequestTimeoutMs * (1 + random());
 }
 
 interface StreamSink extends WatchSink {

@@ -11,6 +11,7 @@ import {
   listenEach,
   listen as listenOn,
 } from '../base/faults.ts';
+import { random } from '../base/host.ts';
 import type { Logger } from '../base/log.ts';
 import type { LoopOccupancy } from '../base/loop-occupancy.ts';
 import type { MemoryBudget } from '../base/memory-budget.ts';
@@ -346,7 +347,7 @@ function acceptHttp2(
   };
   const beginAndMayLeave: typeof begin = (stream, connection) => {
     begin(stream, connection);
-    if (Math.random() < goAwayChance) connection.retire();
+    if (random() < goAwayChance) connection.retire();
   };
   const onRequest = goAwayChance > 0 ? beginAndMayLeave : begin;
   const onClosed = (exchange: Http2Exchange): void => core.end(exchange);

@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto';
+import { randomBelow } from '../base/host.ts';
 
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixLength = 5;
@@ -8,6 +8,6 @@ const nameLengthMax = 63;
 export function generateName(base: string): string {
   let name = base.slice(0, nameLengthMax - suffixLength);
   for (let count = 0; count < suffixLength; count += 1)
-    name += alphabet[randomInt(alphabet.length)];
+    name += alphabet[randomBelow(alphabet.length)];
   return name;
 }

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUuid } from '../base/host.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { type FieldError, invalid } from '../meta/field-error.ts';
@@ -117,7 +117,7 @@ export function fillSystemFields(object: ApiObject, nowMs: number): void {
   leaveOut(metadata, 'resourceVersion');
   leaveOut(metadata, 'deletionTimestamp');
   leaveOut(metadata, 'deletionGracePeriodSeconds');
-  metadata.uid = randomUUID();
+  metadata.uid = randomUuid();
   metadata.creationTimestamp = formatTime(nowMs);
   if ((metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '') {
     metadata.name = generateName(metadata.generateName as string);

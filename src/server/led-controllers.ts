@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { randomUuid } from '../base/host.ts';
 import { type Background, beginAfter } from './begin-after.ts';
 import type { LeaderElectionSettings } from './config.ts';
 import { controllerSelection } from './controller-selection.ts';
@@ -55,7 +55,7 @@ async function elect(
     clock: config.clock,
     logger: config.logger,
     namespace: settings.namespace ?? dialect.systemNamespace('system'),
-    identity: `${hostname()}_${randomUUID()}`,
+    identity: `${hostname()}_${randomUuid()}`,
     lead: () => startControllers({ ...around, peers: presence }),
   });
 }

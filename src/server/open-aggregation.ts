@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { createObjectReader } from '../admission/objects.ts';
 import { Aggregation } from '../aggregation/aggregation.ts';
 import type { ServiceFacts } from '../aggregation/availability.ts';
+import { randomUuid } from '../base/host.ts';
 import type { Counter, Family } from '../base/metrics.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
@@ -53,7 +53,7 @@ export function openAggregation(sources: AggregationSources): {
     snapshot,
     settings: {
       tellsUid: (config.featureGates ?? defaultGates).enabled('RemoteRequestHeaderUID'),
-      via: `wheelhouse-${randomUUID()}`,
+      via: `wheelhouse-${randomUuid()}`,
       redirects: config.aggregation?.redirects ?? 'refused',
     },
     find: createServiceResolver({ dialect, objects, routing }),

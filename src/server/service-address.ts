@@ -1,4 +1,5 @@
 import type { ObjectReader } from '../admission/tools.ts';
+import { randomBelow } from '../base/host.ts';
 import { isObject, type JsonObject, type JsonValue, objectsOf, textOf } from '../base/json.ts';
 import type { Dialect } from '../dialect.ts';
 import { StatusError, serviceUnavailable } from '../meta/status.ts';
@@ -52,7 +53,7 @@ export function createServiceResolver(options: {
       ...own.flatMap((slice) => ofSlice(slice, portName)),
       ...(endpoints === undefined ? [] : ofEndpoints(endpoints, portName)),
     ];
-    const picked = reachable[Math.floor(Math.random() * reachable.length)];
+    const picked = reachable[randomBelow(reachable.length)];
     if (picked !== undefined) return picked;
     const address = routing === 'endpoints' ? '' : textOf(spec['clusterIP']);
     if (address !== '' && address !== 'None') return { host: address, port };

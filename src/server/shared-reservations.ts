@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import type { SharedReservations } from '../admission/quota-ledger.ts';
+import { randomUuid } from '../base/host.ts';
 import { isObject, type JsonObject, type JsonValue } from '../base/json.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { type Store, StoreError } from '../storage/contract.ts';
@@ -18,7 +18,7 @@ export function sharedReservations(
   store: Pick<Store, 'get' | 'put' | 'delete' | 'range'>,
   prefix: string,
 ): SharedReservations {
-  const by = randomUUID();
+  const by = randomUuid();
   const keyOf = (namespace: string, resource: string, uid: string) =>
     `${prefix}${namespace}/${resource}/${uid}`;
   return {

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { nextTurn } from '../base/host.ts';
 import type { ServerPeers } from '../controllers/default-service.ts';
 import type { Dialect, DialectName } from '../dialect.ts';
 import type { FlowControl } from '../flowcontrol/contract.ts';
@@ -242,10 +243,7 @@ function addInformerSync({ api, health }: StartHookOptions): void {
   health.addReadyz({ name: 'informer-sync', run });
 }
 
-const settled = <T>(value: T): Promise<T> =>
-  new Promise((resolve) => {
-    setImmediate(resolve, value);
-  });
+const settled = <T>(value: T): Promise<T> => nextTurn().then(() => value);
 
 /** Adds the check of a task, which passes once the task has succeeded. */
 function addHook(health: Health, name: string, task: Promise<unknown>): void {

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { Clock } from '../base/clock.ts';
 import type { Waiting } from '../base/exchange.ts';
 import { whenAborted } from '../base/faults.ts';
+import { random } from '../base/host.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { type Webhook, WebhookError, type WebhookOutcome } from '../base/webhook.ts';
 import type { ClientConfig } from '../client/client-config.ts';
@@ -155,7 +156,7 @@ async function persist<T>(asking: Asking, run: () => Promise<T>): Promise<T> {
     } catch (error) {
       const retry = error instanceof AttemptError ? error.retry : undefined;
       if (retry === undefined || tried === attemptsMax || closed.aborted) throw error;
-      const jittered = pauseMs * (1 + Math.random() * pauseJitter);
+      const jittered = pauseMs * (1 + random() * pauseJitter);
       await pause(clock, Math.max(jittered, retry.afterMs), closed);
     }
   }

@@ -1,6 +1,6 @@
+import { nextTurn } from '../base/host.ts';
 import type { Logger } from '../base/log.ts';
 import { type OrderedMap, orderedMapGet, orderedMapOf } from '../base/ordered-map.ts';
-import { nextTurn } from '../base/work.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { type Revision, type Store, StoreError, type StoreEvent } from '../storage/contract.ts';
 import { type Entry, type EntryChange, EntryHint, type EntryIndex } from './contract.ts';

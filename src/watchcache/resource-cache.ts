@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { background, defer } from '../base/faults.ts';
+import { random } from '../base/host.ts';
 import type { Logger } from '../base/log.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { orderedMapGet } from '../base/ordered-map.ts';
@@ -262,7 +263,7 @@ class StoreBackedCache implements ResourceCache {
       bookmarkMs: bookmarkMs ?? 60_000,
       lagChangesMax: watchLagChangesMax ?? 20_000,
       lagBytesMax: watchLagBytesMax ?? 32 * 1024 * 1024,
-      random: this.#options.random ?? Math.random,
+      random: this.#options.random ?? random,
     });
     this.#ready.resolve();
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts';
+import { nextTurn } from '../base/host.ts';
 import { silentLogger } from '../base/log.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Revision, Store } from '../storage/contract.ts';
@@ -185,5 +186,5 @@ export function watchSpec(reader: TestReader, options: Partial<WatchSpec> = {}):
 
 /** Lets what was deferred run. */
 export async function settle(): Promise<void> {
-  for (let i = 0; i < 5; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+  for (let i = 0; i < 5; i++) await nextTurn();
 }

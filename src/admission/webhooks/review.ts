@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUuid } from '../../base/host.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../base/json.ts';
 import { decodeJson, encodeJson } from '../../codec/json.ts';
 import type { Dialect } from '../../dialect.ts';
@@ -50,7 +50,7 @@ export function reviewVersion(accepted: readonly string[]): ReviewVersion | unde
 
 /** Makes the AdmissionReview of a request. */
 export function reviewOf(asked: Asked, at: { version: ReviewVersion; dialect: Dialect }): Review {
-  const uid = randomUUID();
+  const uid = randomUuid();
   const review: JsonObject = {
     kind: 'AdmissionReview',
     apiVersion: apiVersionOf({ group: at.dialect.group('admission'), version: at.version }),

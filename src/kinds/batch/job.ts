@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUuid } from '../../base/host.ts';
 import { humanDuration } from '../../base/human-duration.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
@@ -56,7 +56,7 @@ function partLabels({ metadata }: ApiObject, labels: JsonObject | undefined): vo
 function generateSelector(object: ApiObject, dialect: Dialect): void {
   const spec = ensure(object, 'spec');
   if (spec['manualSelector'] === true) return;
-  object.metadata.uid ??= randomUUID();
+  object.metadata.uid ??= randomUuid();
   const expected = ownLabels(object, dialect);
   const labels = ensure(ensure(ensure(spec, 'template'), 'metadata'), 'labels');
   // Labels that stand there already are judged, not replaced.

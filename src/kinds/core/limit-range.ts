@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUuid } from '../../base/host.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
@@ -39,7 +39,7 @@ export function limitRange(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       prepareForCreate: (_, object) => {
         const { metadata } = object;
-        if ((metadata.name ?? '') === '') metadata.name = randomUUID();
+        if ((metadata.name ?? '') === '') metadata.name = randomUuid();
       },
       validateCreate: (_, object) => validateLimitRange(object, dialect),
       validateUpdate: (_, object) => validateLimitRange(object, dialect),

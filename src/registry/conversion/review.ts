@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomUuid } from '../../base/host.ts';
 import { isObject, type JsonObject, type JsonValue, member, textOf } from '../../base/json.ts';
 import { decodeJson, type JsonLimits } from '../../codec/json.ts';
 import { JsonError } from '../../codec/json-error.ts';
@@ -29,7 +29,7 @@ export function conversionReviewOf(
   objects: readonly string[],
   asked: { readonly version: ReviewVersion; readonly group: string; readonly desired: string },
 ): ConversionReview {
-  const uid = randomUUID();
+  const uid = randomUuid();
   const apiVersion = `${asked.group}/${asked.version}`;
   const desired = JSON.stringify(asked.desired);
   // The response is there in upstream's form as well: webhooks may fill it in place.

@@ -1,8 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import { defer } from '../../base/faults.ts';
+import { nextTurn } from '../../base/host.ts';
 import { type Logger, silentLogger } from '../../base/log.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
-import { nextTurn } from '../../base/work.ts';
 import type {
   DeleteRequest,
   PutRequest,

@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto';
+import { randomBelow } from '../../../base/host.ts';
 import {
   blockSize,
   formatIpAddress,
@@ -128,7 +128,7 @@ export function pickFree(pool: Pool, isHeld: (key: string) => boolean): number |
   ];
   for (const { from, count } of bands) {
     if (count <= 0) continue;
-    const start = randomInt(count);
+    const start = randomBelow(count);
     for (let step = 0; step < count; step += 1) {
       const index = from + ((start + step) % count);
       if (!isHeld(pool.keyOf(index))) return index;
