@@ -48,7 +48,7 @@ async function main() {
   await bundleSiege(outfile);
   const child = spawn(
     process.execPath,
-    ['--enable-source-maps', outfile, ...process.argv.slice(2)],
+    [outfile, ...process.argv.slice(2)],
     { cwd: root, stdio: 'inherit' },
   );
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));

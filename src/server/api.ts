@@ -1,6 +1,7 @@
 import { QuotaLedger, type SharedReservations } from '../admission/quota-ledger.ts';
 import { bundleProblems } from '../authn/certificate.ts';
 import type { Authenticator } from '../authn/contract.ts';
+import type { SigningKey } from '../authn/service-account-token.ts';
 import type { EscalationPort } from '../authz/escalation-check.ts';
 import { Deadlines } from '../base/deadlines.ts';
 import { builtinGroupOrder } from '../catalogue/builtin-groups.ts';
@@ -94,6 +95,8 @@ export function createApi(options: {
   readonly reservations?: SharedReservations | undefined;
   /** Of which one of the servers on a store has each at a time. */
   readonly claims?: NumberClaims | undefined;
+  /** Signs service account tokens; read or made as the configuration says when absent. */
+  readonly signingKey?: SigningKey | undefined;
 }): Api {
   const { config, dialect, store, health, metrics } = options;
   const catalogue = createCatalogue(options.kinds, { groupOrder: builtinGroupOrder(dialect) });
@@ -101,12 +104,17 @@ export function createApi(options: {
   const queues = metrics.queues();
   const authorization = createAuthorizationSlot(selectorsOf(config));
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
-  const { isStale } = options;
+  const { isStale, signingKey } = options;
   const wired = { config, dialect, store, catalogue, closed, quotaLedger, metrics, isStale };
   const registry = createRegistry({ ...wired, escalation: authorization });
   const customKinds = followDefinitions({ ...wired, registry, claims: options.claims, queues });
   const { caches } = registry;
-  const tokens = createServiceAccountTokens({ ...wired, caches, registry: metrics.registry });
+  const tokens = createServiceAccountTokens({
+    ...wired,
+    caches,
+    registry: metrics.registry,
+    signingKey,
+  });
   const shutdown = createShutdownSignal({
     clock: config.clock,
     graceMs: config.traffic?.watchGraceMs,

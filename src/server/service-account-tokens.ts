@@ -41,12 +41,14 @@ export function createServiceAccountTokens(options: {
   readonly catalogue: Catalogue;
   readonly caches: CachePool;
   readonly registry: MetricRegistry;
+  /** As the configuration says when absent. */
+  readonly signingKey?: SigningKey | undefined;
 }): ServiceAccountTokens {
   const { config, dialect, catalogue, caches } = options;
   const uses = countedUses(options.registry);
   const { clock } = config;
   const { issuer, issuers, audiences, lookup } = accountSettings(config, dialect);
-  const signing = signingKey(config);
+  const signing = options.signingKey ?? signingKey(config);
   const keys = [signing, ...verificationKeys(config)];
   const { labelDomain } = dialect;
   const objects = tokenObjects({ catalogue, caches });

@@ -1,16 +1,18 @@
+import { observeFaults } from '../../../src/base/faults.ts';
+import { replaceHost } from '../../../src/base/host.ts';
 import type { Store } from '../../../src/storage/contract.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory-store.ts';
+import { worldOf } from './fault-plans.ts';
 import { SimulatedClient, simulatedNamespaces } from './simulated-client.ts';
 import { SimulatedServer } from './simulated-server.ts';
 import type { StoreKind } from './simulated-store.ts';
 import { Informer } from './simulated-watch.ts';
 import { demand, Truth } from './truth.ts';
-import { warmUp } from './warm-up.ts';
-import { settle, World } from './world.ts';
+import type { World } from './world.ts';
 
 export interface HistoryReport {
-  /** Of everything that was noted; equal for equal histories. */
-  readonly digest: string;
+  /** All that happened, in order, byte for byte. */
+  readonly trace: readonly string[];
   readonly writes: number;
   readonly answers: number;
   readonly lost: number;
@@ -32,12 +34,45 @@ interface Stage {
 
 const drainStepsMax = 400;
 
-/** Runs the history of a seed; rejects with what does not hold, the seed, and the step. */
+/** A guarantee that a history broke, with all that led there. */
+export class BrokenHistory extends Error {
+  readonly seed: number;
+  readonly #trace: readonly string[];
+
+  constructor(options: { seed: number; trace: readonly string[]; cause: unknown }) {
+    super(`seed ${options.seed}, ${String(options.cause)}`, { cause: options.cause });
+    this.seed = options.seed;
+    this.#trace = options.trace;
+  }
+
+  get trace(): readonly string[] {
+    return this.#trace;
+  }
+}
+
+/** Plays the history of a seed. Rejects with BrokenHistory. */
 export async function runHistory(seed: number): Promise<HistoryReport> {
-  await warmUp();
-  const stage = await openStage(seed);
-  const { world, truth, clients, informers } = stage;
-  const steps = 25 + world.random.below(50);
+  const world = worldOf(seed);
+  const { stackTraceLimit } = Error;
+  const fail = (error: unknown) => world.fail(error);
+  const undo = [replaceHost(world.host), observeFaults(({ error }) => fail(error))];
+  // A tenth of the work is stacks of errors that are answers; a seed that fails is run again.
+  Error.stackTraceLimit = 0;
+  process.on('unhandledRejection', fail);
+  try {
+    return await playHistory(world);
+  } catch (error) {
+    throw new BrokenHistory({ seed, trace: world.trace, cause: error });
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+    process.off('unhandledRejection', fail);
+    for (const end of undo) end();
+  }
+}
+
+async function playHistory(world: World): Promise<HistoryReport> {
+  const stage = await openStage(world);
+  const steps = 15 + world.random.below(30);
   let step = 0;
   try {
     await createNamespaces(stage);
@@ -46,32 +81,28 @@ export async function runHistory(seed: number): Promise<HistoryReport> {
       if (world.violation !== undefined) throw world.violation;
     }
     await calmDown(stage);
-    world.check(() => {
-      for (const informer of informers) informer.check();
-      for (const client of clients) client.check();
-      checkEnd(stage);
-    });
+    world.check(() => checkAll(stage));
     if (world.violation !== undefined) throw world.violation;
   } catch (error) {
-    throw new Error(`seed ${seed} (${stage.kind}), step ${step}: ${String(error)}`, {
-      cause: error,
-    });
+    throw new Error(`step ${step} (${stage.kind}): ${String(error)}`, { cause: error });
   } finally {
     for (const server of stage.servers) await server.crash();
   }
+  return reportOf(stage);
+}
+
+function reportOf({ world, truth, clients, informers, crashes }: Stage): HistoryReport {
   return {
-    digest: world.digest(),
+    trace: world.trace,
     writes: truth.revision,
     answers: clients.reduce((sum, one) => sum + one.answers, 0),
     lost: clients.reduce((sum, one) => sum + one.unanswered, 0),
-    crashes: stage.crashes,
+    crashes,
     events: informers.reduce((sum, one) => sum + one.events, 0),
   };
 }
 
-async function openStage(seed: number): Promise<Stage> {
-  const world = new World(seed);
-  world.isStormy = false;
+async function openStage(world: World): Promise<Stage> {
   const disk = createMemoryStore();
   const truth = await Truth.of(world, disk);
   const kind = world.random.pick(['disk', 'network'] as const);
@@ -99,14 +130,17 @@ async function createNamespaces(stage: Stage): Promise<void> {
   for (const name of simulatedNamespaces) {
     const body = Buffer.from(JSON.stringify({ metadata: { name } }));
     const url = '/api/v1/namespaces';
-    void server.request({ method: 'POST', url, body, type: 'application/json' }).then(() => {
+    const request = { method: 'POST', url, body, type: 'application/json' };
+    void server.request(request).then((answer) => {
       missing -= 1;
+      const isCreated = answer !== 'lost' && answer.status === 201;
+      world.check(() => demand(isCreated, () => `namespace ${name}: ${JSON.stringify(answer)}`));
     });
   }
   for (let turn = 0; missing > 0; turn++) {
     demand(turn < drainStepsMax, () => 'the namespaces were not created');
     for (let i = 0; i < 10; i++) world.deliver();
-    await settle(1);
+    await world.settle();
   }
 }
 
@@ -116,12 +150,12 @@ async function act(stage: Stage): Promise<void> {
   const { random } = world;
   const server = random.pick(servers);
   const dice = random.below(100);
-  if (dice < 3) await crashAndRestart(stage);
-  else if (dice < 6) world.clock.advance(random.below(3000));
+  if (world.strikes(0.03)) await crashAndRestart(stage);
+  if (dice < 6) world.advance(random.below(3000));
   else if (dice < 7) {
     // No network keeps a message that long.
     await deliverAll(world);
-    world.clock.advance(random.below(90_000));
+    world.advance(random.below(90_000));
   } else if (dice < 9) await compact(stage);
   else if (dice < 12) server.cutWatch();
   else if (dice < 16) random.pick(informers).disconnect();
@@ -131,18 +165,20 @@ async function act(stage: Stage): Promise<void> {
   for (const informer of informers) if (random.chance(0.5)) informer.step(random.pick(servers));
   const deliveries = random.below(stage.kind === 'network' ? 24 : 4);
   for (let i = 0; i < deliveries; i++) {
+    if (world.strikes(0.002)) await crashAndRestart(stage);
     world.deliver();
-    if (i % 4 === 0) await settle(1);
+    if (i % 4 === 0) await world.settle();
   }
-  await settle(2);
+  await world.settle(2);
 }
 
 async function crashAndRestart(stage: Stage): Promise<void> {
   const { world, disk, kind, servers } = stage;
   const at = world.random.below(servers.length);
   stage.crashes += 1;
+  world.note(`server ${at} crashes`);
   await servers[at]?.crash();
-  await settle(1);
+  await world.settle();
   servers[at] = await SimulatedServer.start(world, disk, kind);
 }
 
@@ -165,7 +201,7 @@ async function calmDown(stage: Stage): Promise<void> {
     }
     await deliverAll(world);
     // Slowly first: what waits for the store has some seconds, retries up to a minute.
-    world.clock.advance(turn < 10 ? 500 : 20_000);
+    world.advance(turn < 10 ? 500 : 20_000);
     await deliverAll(world);
     const isQuiet = truth.revision === before && !clients.some((one) => one.isBusy);
     quietTurns = isQuiet && turn > 10 ? quietTurns + 1 : 0;
@@ -176,27 +212,36 @@ async function calmDown(stage: Stage): Promise<void> {
 /** Delivers until nothing is under way; no time passes. */
 async function deliverAll(world: World): Promise<void> {
   for (let i = 0; i < drainStepsMax; i++) {
-    await settle(1);
+    await world.settle();
     for (let k = 0; k < 4; k++) world.deliver();
     if (world.pending > 0) continue;
-    await settle(2);
+    await world.settle(2);
     if (world.pending === 0) return;
   }
 }
 
-/** What controllers have promised, when everything has come to rest. */
-function checkEnd({ truth }: Stage): void {
+/** When everything has come to rest: nothing is missed, doubled, or left behind. */
+function checkAll({ truth, informers, clients }: Stage): void {
+  for (const informer of informers) informer.check();
+  for (const client of clients) client.check();
+  checkPromises(truth);
+}
+
+/** What controllers have promised. */
+function checkPromises(truth: Truth): void {
   const maps = truth.collection('/registry/configmaps/', truth.revision);
   const uids = new Set([...maps.values()].map(({ object }) => object.metadata.uid));
   for (const [key, { object }] of maps) {
     const { namespace, finalizers = [], ownerReferences = [], deletionTimestamp } = object.metadata;
     const isThere = truth.standing(`/registry/namespaces/${namespace}`) !== undefined;
-    demand(isThere, () => `${key} has outlived its namespace`);
     const isHeld = finalizers.length > 0;
-    demand(isHeld || deletionTimestamp === undefined, () => `${key} is deleted and does not go`);
+    const isGoing = deletionTimestamp !== undefined;
+    // A create that overtakes the deletion of its namespace may bring finalizers along.
+    demand(isThere || (isHeld && isGoing), () => `${key} has outlived its namespace`);
+    demand(isHeld || !isGoing, () => `${key} is deleted and does not go`);
     const absent = ownerReferences.filter(({ uid }: { uid: string }) => !uids.has(uid));
     const isOrphan = ownerReferences.length > 0 && absent.length === ownerReferences.length;
-    demand(!isOrphan || deletionTimestamp !== undefined, () => `${key} has outlived its owners`);
+    demand(!isOrphan || isGoing, () => `${key} has outlived its owners`);
   }
   for (const [key, { object }] of truth.collection('/registry/namespaces/', truth.revision)) {
     if (object.metadata.deletionTimestamp === undefined) continue;

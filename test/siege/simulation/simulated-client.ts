@@ -176,7 +176,9 @@ export class SimulatedClient {
     const isConditional = this.#world.random.chance(0.7);
     const { resourceVersion, ...metadata } = seen.metadata;
     const version = isConditional ? { resourceVersion } : {};
-    const body = json({ ...seen, metadata: { ...metadata, ...version }, data: { last: marker } });
+    const replacement = { ...seen, metadata: { ...metadata, ...version }, data: { last: marker } };
+    if (!isConditional) this.#truth.claim(at.key, replacement);
+    const body = json(replacement);
     const request = { method: 'PUT', url: at.url, body, type: types.json };
     const what = `replace ${at.url} ${marker}`;
     const expect = isConditional ? Number(resourceVersion) : undefined;
@@ -232,9 +234,8 @@ export class SimulatedClient {
     const outcome = await server.request(request);
     if (outcome === 'lost') this.unanswered += 1;
     else this.answers += 1;
-    const version = outcome === 'lost' ? '' : outcome.body.metadata?.resourceVersion;
     const status = outcome === 'lost' ? 'lost' : outcome.status;
-    this.#world.note(`${this.#name} ${about.what}: ${status} ${version}`);
+    this.#world.note(`${this.#name} ${about.what}: ${status}`);
     return [issued, outcome];
   }
 

@@ -1,4 +1,6 @@
+import { generateKeyPairSync } from 'node:crypto';
 import type { Socket } from 'node:net';
+import { readSigningKey, type SigningKey } from '../../../src/authn/service-account-token.ts';
 import type {
   Exchange,
   ResponseHeaders,
@@ -54,21 +56,10 @@ const token = 'simulated';
 const servedResources = new Set([
   'namespaces',
   'configmaps',
-  'secrets',
-  'serviceaccounts',
-  'resourcequotas',
-  'limitranges',
-  'pods',
-  'leases',
-  'replicasets',
   'customresourcedefinitions',
   'apiservices',
-  'mutatingwebhookconfigurations',
-  'validatingwebhookconfigurations',
-  'validatingadmissionpolicies',
-  'validatingadmissionpolicybindings',
-  'mutatingadmissionpolicies',
-  'mutatingadmissionpolicybindings',
+  'secrets',
+  'serviceaccounts',
 ]);
 
 /** A server of one history, whole but for its sockets: requests come in as exchanges. */
@@ -102,7 +93,11 @@ export class SimulatedServer {
   }
 
   /** Starts a process on what the disk has; controllers run at once. */
-  static async start(world: World, disk: Store, kind: StoreKind): Promise<SimulatedServer> {
+  static start(world: World, disk: Store, kind: StoreKind): Promise<SimulatedServer> {
+    return world.settled(SimulatedServer.#start(world, disk, kind));
+  }
+
+  static async #start(world: World, disk: Store, kind: StoreKind): Promise<SimulatedServer> {
     const clock = new ProcessClock(world.clock);
     const store = new SimulatedStore(world, disk, kind);
     const config = configOf(clock, kind);
@@ -110,7 +105,15 @@ export class SimulatedServer {
     const kinds = sharedKinds(config);
     const metrics = createMetrics({ config, kinds });
     const health = createHealth({ clock, logger: silentLogger, livezGracePeriodMs: 0 });
-    const api = createApi({ config, dialect, store, health, kinds, metrics });
+    const api = createApi({
+      config,
+      dialect,
+      store,
+      health,
+      kinds,
+      metrics,
+      signingKey: sharedSigningKey(),
+    });
     const authorization = await readAuthorization(config, dialect);
     const { registry } = metrics;
     const gates = await createGates({ config, dialect, api, registry, metrics, authorization });
@@ -126,7 +129,10 @@ export class SimulatedServer {
       this.#open.add(lost);
       const finish = (response: WholeResponse) => {
         this.#open.delete(lost);
-        if (!this.#isDead) resolve(decoded(response));
+        if (this.#isDead) return;
+        const { status, text } = textOf(response);
+        this.#world.note(`answer to ${request.method} ${request.url}: ${status} ${text}`);
+        resolve({ status, body: JSON.parse(text) });
       };
       const exchange = exchangeOf(request, this.#connection, { send: finish, stream: noStream });
       void serve(exchange, this.#gates, this.#api.endpoints);
@@ -196,7 +202,7 @@ function noStream(): ResponseStream {
   throw new Error('a request was answered with a stream');
 }
 
-function decoded({ status, body }: WholeResponse): SimulatedAnswer {
+function textOf({ status, body }: WholeResponse): { readonly status: number; text: string } {
   const pieces = Buffer.isBuffer(body) ? [body] : [...body];
   const bytes = pieces.map((piece) => {
     if (Buffer.isBuffer(piece)) return piece;
@@ -204,7 +210,7 @@ function decoded({ status, body }: WholeResponse): SimulatedAnswer {
     piece.copyNext(copy, 0, copy.length);
     return copy;
   });
-  return { status, body: JSON.parse(Buffer.concat(bytes).toString('utf8')) };
+  return { status, text: Buffer.concat(bytes).toString('utf8') };
 }
 
 function exchangeOf(
@@ -255,6 +261,18 @@ function exchangeOf(
   };
 }
 
+let signingKeyOfAll: SigningKey | undefined;
+
+/** To make a key takes longer than the rest of a start. */
+function sharedSigningKey(): SigningKey {
+  const made = () => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    return readSigningKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+  };
+  signingKeyOfAll ??= made();
+  return signingKeyOfAll;
+}
+
 let kindsOfAll: readonly ResourceDef[] | undefined;
 
 /** Declarations never change, so that all servers of a process can share them. */
@@ -287,7 +305,7 @@ function configOf(clock: ProcessClock, kind: StoreKind): ServerConfig {
     authentication: { anonymous: false, adminToken: token },
     authorizationModes: ['AlwaysAllow'],
     controllers: ['garbage-collector-controller', 'namespace-controller'],
-    admission: { disabled: ['ServiceAccount', 'StorageObjectInUseProtection'] },
+    admission: { only: true, enabled: ['NamespaceLifecycle'] },
     flowControl: { type: 'max-in-flight' },
     limits: {
       bodyBytesMax: 3 * 1024 * 1024,
@@ -299,6 +317,8 @@ function configOf(clock: ProcessClock, kind: StoreKind): ServerConfig {
     livezGracePeriodMs: 0,
     shutdownDelayMs: 0,
     compressResponses: false,
+    // A metric of each would be a tenth of a start.
+    featureGates: { enabled: defaultGates.enabled, all: () => [] },
     clock,
     logger: silentLogger,
   };

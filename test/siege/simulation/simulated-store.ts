@@ -30,6 +30,14 @@ interface UnsyncedWrite {
   readonly reject: (error: StoreError) => void;
 }
 
+/** How a write over the network can end other than with an answer. */
+const faultsOfWrites = [
+  ['refused', 0.05],
+  ['lost', 0.03],
+  ['late', 0.03],
+  ['unanswered', 0.04],
+] as const;
+
 const never = <T>() => new Promise<T>(() => {});
 
 function failure(code: 'unavailable' | 'timed-out' | 'no-space'): StoreError {
@@ -146,8 +154,12 @@ export class SimulatedStore implements Store {
     if (this.#kind === 'disk') return look();
     return new Promise<T>((resolve, reject) => {
       world.later(this, () => {
-        if (world.strikes(0.04)) {
-          reject(failure(world.random.chance(0.5) ? 'unavailable' : 'timed-out'));
+        if (world.strikes(0.02)) {
+          reject(failure('unavailable'));
+          return;
+        }
+        if (world.strikes(0.02)) {
+          reject(failure('timed-out'));
           return;
         }
         const found = Promise.resolve().then(look);
@@ -195,15 +207,19 @@ export class SimulatedStore implements Store {
     return new Promise((resolve, reject) => {
       const answer = (result: WriteResult) => world.later(this, () => resolve(result));
       const timeOut = () => world.later(this, () => reject(failure('timed-out')));
-      const fate = world.isStormy ? world.random.below(100) : 100;
-      if (fate < 5) world.later(this, () => reject(failure('unavailable')));
-      else if (fate < 8) timeOut();
-      else if (fate < 11) {
+      const fates = {
+        refused: () => world.later(this, () => reject(failure('unavailable'))),
+        lost: timeOut,
         // Carried out whenever it arrives, maybe long after its writer has given up or is dead.
-        world.later(this.#disk, () => void apply());
-        timeOut();
-      } else if (fate < 15) world.later(this, () => void apply().then(timeOut));
-      else world.later(this, () => void apply().then(answer, reject));
+        late: () => {
+          world.later(this.#disk, () => void apply());
+          timeOut();
+        },
+        unanswered: () => world.later(this, () => void apply().then(timeOut)),
+        answered: () => world.later(this, () => void apply().then(answer, reject)),
+      };
+      const fault = faultsOfWrites.find(([, probability]) => world.strikes(probability));
+      fates[fault?.[0] ?? 'answered']();
     });
   }
 }

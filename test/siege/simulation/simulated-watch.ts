@@ -103,7 +103,6 @@ export class Informer {
     demand(found.size === this.#held.size, () => `${what} has ${this.#held.size} of ${found.size}`);
     this.#last = revision;
     this.lists += 1;
-    this.#world.note(`${this.#name} lists at ${revision}`);
   }
 
   #watch(server: SimulatedServer, from: number): void {
@@ -116,6 +115,7 @@ export class Informer {
         if (isCurrent() && status === 410) this.#last = undefined;
       },
       frames: (text) => {
+        this.#world.note(`${this.#name} receives ${text}`);
         if (isCurrent()) this.#world.check(() => this.#take(text));
         return !this.isPaused;
       },
@@ -136,7 +136,6 @@ export class Informer {
         continue;
       }
       const revision = Number(object.metadata.resourceVersion);
-      this.#world.note(`${this.#name} sees ${type} ${revision}`);
       this.#expectNothingBetween(revision, type);
       if (type !== 'BOOKMARK') this.#apply(type, object, revision);
       this.#last = revision;

@@ -1,5 +1,15 @@
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type SiegePart, timeLimit } from '../part.ts';
-import { type HistoryReport, runHistory } from './history.ts';
+import { BrokenHistory, type HistoryReport, runHistory } from './history.ts';
+import { demand } from './truth.ts';
+
+/** Histories that are run before the first one that counts. */
+const rehearsals = 12;
+/** One in so many histories is run twice. */
+const repetitionPeriod = 250;
 
 /** A round is one history; that of round n has the seed of the run plus n. */
 export const simulationPart: SiegePart = {
@@ -9,18 +19,48 @@ export const simulationPart: SiegePart = {
   async run(options) {
     const { seed, rounds, log } = options;
     const isOver = timeLimit(options);
+    // What the server keeps for the life of the process must be the same in all histories.
+    for (let i = 0; i < rehearsals; i++) await runHistory(i);
     const total = { writes: 0, answers: 0, lost: 0, crashes: 0, events: 0 };
+    const digest = createHash('sha256');
     let histories = 0;
+    let repeated = 0;
     for (; histories < rounds && !isOver(); histories++) {
-      add(total, await runHistory(seed + histories));
+      const report = await runHistory(seed + histories).catch((error) => explain(error, log));
+      add(total, report);
+      digest.update(report.trace.join('\n'));
+      if (histories % repetitionPeriod === 0) {
+        checkRepeats(seed + histories, report, await runHistory(seed + histories));
+        repeated += 1;
+      }
       if ((histories + 1) % 1000 === 0) log(`${histories + 1} histories`);
     }
-    return { histories, ...total };
+    return { histories, ...total, repeated, digest: digest.digest('hex') };
   },
 };
 
-type Totals = { -readonly [Name in Exclude<keyof HistoryReport, 'digest'>]: number };
+/** Keeps the trace of a history that broke a guarantee. */
+function explain(error: unknown, log: (line: string) => void): never {
+  if (error instanceof BrokenHistory) {
+    const path = join(tmpdir(), `wheelhouse-simulation-${error.seed}.trace`);
+    writeFileSync(path, error.trace.join('\n'));
+    log(`the trace of seed ${error.seed} is in ${path}`);
+  }
+  throw error;
+}
+
+type Totals = { -readonly [Name in Exclude<keyof HistoryReport, 'trace'>]: number };
 
 function add(total: Totals, report: HistoryReport): void {
   for (const name of Object.keys(total) as (keyof Totals)[]) total[name] += report[name];
+}
+
+/** A seed means one history, byte for byte, whatever ran before it. */
+function checkRepeats(seed: number, { trace }: HistoryReport, again: HistoryReport): void {
+  const at = trace.findIndex((line, index) => line !== again.trace[index]);
+  const isSame = at < 0 && trace.length === again.trace.length;
+  demand(
+    isSame,
+    () => `seed ${seed} went on in two ways at line ${at}: ${trace[at]} / ${again.trace[at]}`,
+  );
 }

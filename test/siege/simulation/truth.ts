@@ -22,10 +22,16 @@ export function demand(isTrue: boolean, message: () => string): asserts isTrue {
 /** Everything that ever became durable, recorded beside the servers: what they are judged by. */
 export class Truth {
   readonly events: TruthEvent[] = [];
+  readonly #world: World;
   readonly #newest = new Map<string, TruthEvent>();
+  readonly #claims = new Set<string>();
+
+  private constructor(world: World) {
+    this.#world = world;
+  }
 
   static async of(world: World, disk: Store): Promise<Truth> {
-    const truth = new Truth();
+    const truth = new Truth(world);
     await disk.watch({
       prefix: '',
       after: 0,
@@ -39,6 +45,19 @@ export class Truth {
 
   get revision(): number {
     return this.events.length;
+  }
+
+  /**
+   * Notes that a client replaces an object by an older state without some of its fields, together
+   * with the older state's managed fields. Whatever was removed in between is owned again then, as
+   * on kube-apiserver: only what a write itself removes is taken from its owners.
+   */
+  claim(key: string, { metadata, data }: Loose): void {
+    for (const { manager, fieldsV1 } of metadata.managedFields ?? []) {
+      for (const path of absentFields({ data }, fieldsV1, '')) {
+        this.#claims.add(claimOf({ key, manager, path }));
+      }
+    }
   }
 
   at(revision: number): TruthEvent | undefined {
@@ -77,20 +96,24 @@ export class Truth {
   #add(event: StoreEvent): void {
     const { key, revision } = event;
     demand(revision === this.events.length + 1, () => `revision ${revision} is out of order`);
-    const object = event.type === 'put' ? JSON.parse(event.value.toString('utf8')) : undefined;
+    const text = event.type === 'put' ? event.value.toString('utf8') : undefined;
+    this.#world.note(`write ${revision} ${key} ${text}`);
+    const object = text === undefined ? undefined : JSON.parse(text);
     const added = { revision, key, object, previous: this.#newest.get(key) };
     this.events.push(added);
     this.#newest.set(key, added);
-    if (object !== undefined) checkWrite(added);
+    if (object !== undefined) checkWrite(added, this.#claims);
   }
 }
 
 /** What holds of each write by itself: owners of fields, identity, the marks of deletion. */
-function checkWrite(event: TruthEvent): void {
+function checkWrite(event: TruthEvent, claims: ReadonlySet<string>): void {
   const { object, key, revision } = event;
   const what = () => `${key} at revision ${revision}: `;
   for (const { manager, fieldsV1 } of object.metadata.managedFields ?? []) {
-    const missing = missingField(object, fieldsV1, '');
+    const missing = absentFields(object, fieldsV1, '').find(
+      (path) => !claims.has(claimOf({ key, manager, path })),
+    );
     demand(missing === undefined, () => `${what()}${manager} manages the absent field ${missing}`);
   }
   const before = event.previous?.object;
@@ -101,16 +124,17 @@ function checkWrite(event: TruthEvent): void {
   demand(stamped || metadata.deletionTimestamp !== undefined, () => `${what()}deletion was undone`);
 }
 
-/** The path of a managed field that the object does not have. */
-function missingField(value: Loose, fields: Loose, path: string): string | undefined {
-  for (const [name, below] of Object.entries(fields)) {
-    if (name === '.') continue;
+const claimOf = ({ key, manager, path }: { key: string; manager: string; path: string }) =>
+  `${key} ${manager} ${path}`;
+
+/** The paths of managed fields that the object does not have. */
+function absentFields(value: Loose, fields: Loose, path: string): string[] {
+  return Object.entries(fields).flatMap(([name, below]) => {
+    if (name === '.') return [];
     const [child, found] = childOf(value, name);
-    if (!found) return `${path}.${name}`;
-    const missing = missingField(child, below, `${path}.${name}`);
-    if (missing !== undefined) return missing;
-  }
-  return undefined;
+    const at = `${path}.${name}`;
+    return found ? absentFields(child, below, at) : [at];
+  });
 }
 
 function childOf(value: Loose, step: string): readonly [Loose, boolean] {

@@ -1,5 +1,5 @@
-import { createHash, type Hash } from 'node:crypto';
 import { type Clock, FakeClock, type Timer } from '../../../src/base/clock.ts';
+import type { Host } from '../../../src/base/host.ts';
 import { type Random, randomOf } from '../../fuzz/random.ts';
 
 /** Something that happens when the schedule picks it: a call arrives, an answer returns. */
@@ -8,21 +8,38 @@ interface Delivery {
   readonly run: () => void;
 }
 
+/** Which of the faults that a history could have it has. */
+export interface FaultPlan {
+  /** Whether a fault strikes where one may; called once for each opportunity. */
+  strikes(probability: number): boolean;
+}
+
 /**
  * The schedule of one history: a clock that only the history moves, everything that is under way,
- * and one source of choices. `digest` tells whether two histories of one seed were equal.
+ * the tasks that the server has deferred, and one source of choices. The trace of a history is a
+ * function of its seed: nothing here depends on real time, and the history owns the host (host.ts).
  */
 export class World {
   readonly random: Random;
   readonly clock = new FakeClock();
   /** Whether calls may fail; the end of a history is calm, so that everything can settle. */
-  isStormy = true;
-  readonly #hash: Hash = createHash('sha256');
+  isStormy = false;
+  readonly host: Host;
+  readonly #plan: FaultPlan;
+  readonly #trace: string[] = [];
   #deliveries: Delivery[] = [];
+  #deferred: (() => void)[] = [];
   #violation: Error | undefined;
 
-  constructor(seed: number) {
-    this.random = randomOf(seed);
+  constructor(options: { readonly random: Random; readonly hostSeed: number; plan: FaultPlan }) {
+    this.random = options.random;
+    this.#plan = options.plan;
+    const chance = randomOf(options.hostSeed);
+    this.host = {
+      random: () => chance.below(2 ** 32) / 2 ** 32,
+      randomUuid: () => uuidOf(chance),
+      defer: (task) => void this.#deferred.push(task),
+    };
   }
 
   /** Number of deliveries under way. */
@@ -39,8 +56,10 @@ export class World {
   deliver(): boolean {
     const at = this.random.below(this.#deliveries.length);
     const [chosen] = this.#deliveries.splice(at, 1);
-    chosen?.run();
-    return chosen !== undefined;
+    if (chosen === undefined) return false;
+    this.note(`delivery ${at} of ${this.#deliveries.length + 1}`);
+    chosen.run();
+    return true;
   }
 
   /** Forgets what is under way to or from an owner. */
@@ -48,9 +67,40 @@ export class World {
     this.#deliveries = this.#deliveries.filter((one) => one.owner !== owner);
   }
 
-  /** True with a probability while the storm lasts. */
+  /** Lets time pass. */
+  advance(byMs: number): void {
+    this.note(`${byMs} ms pass`);
+    this.clock.advance(byMs);
+  }
+
+  /** Runs the tasks that are deferred now, and what follows from each at once; `turns` times. */
+  async settle(turns = 1): Promise<void> {
+    await microtasks();
+    for (let i = 0; i < turns && this.#deferred.length > 0; i++) {
+      for (const task of this.#deferred.splice(0)) {
+        task();
+        await microtasks();
+      }
+    }
+  }
+
+  /** Settles until a promise is, which must wait for nothing but deferred tasks. */
+  async settled<Value>(promise: Promise<Value>): Promise<Value> {
+    let isSettled = false;
+    const settle = () => {
+      isSettled = true;
+    };
+    promise.then(settle, settle);
+    for (let turn = 0; !isSettled; turn++) {
+      if (turn === stuckTurns) throw new Error('a start waits for something that does not come');
+      await this.settle();
+    }
+    return promise;
+  }
+
+  /** Whether a fault of some probability happens here; never while it is calm. */
   strikes(probability: number): boolean {
-    return this.random.chance(probability) && this.isStormy;
+    return this.isStormy && this.#plan.strikes(probability);
   }
 
   /** The first guarantee that did not hold, from wherever it was noticed. */
@@ -58,28 +108,44 @@ export class World {
     return this.#violation;
   }
 
+  /** Notes a violation that no check found: an exception where none should be. */
+  fail(error: unknown): void {
+    this.#violation ??= error instanceof Error ? error : new Error(String(error));
+  }
+
   /** Runs a check inside of a callback whose caller would take an exception for its own. */
   check(run: () => void): void {
     try {
       run();
     } catch (error) {
-      this.#violation ??= error instanceof Error ? error : new Error(String(error));
+      this.fail(error);
     }
   }
 
-  /** Adds a line to what is compared between two runs of one seed. */
+  /** Adds to the trace, which is what two runs of one seed are compared by. */
   note(line: string): void {
-    this.#hash.update(`${line}\n`);
+    this.#trace.push(line);
   }
 
-  digest(): string {
-    return this.#hash.digest('hex').slice(0, 16);
+  get trace(): readonly string[] {
+    return this.#trace;
   }
 }
 
-/** Lets what is ready to run do so. */
-export async function settle(turns = 3): Promise<void> {
-  for (let i = 0; i < turns; i++) await new Promise<void>((resolve) => setImmediate(resolve));
+const stuckTurns = 1000;
+
+/** Resolves when no microtask is left: those are all that the server waits for by itself. */
+function microtasks(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function uuidOf(chance: Random): string {
+  const hex = (length: number) =>
+    chance
+      .below(16 ** length)
+      .toString(16)
+      .padStart(length, '0');
+  return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(6)}${hex(6)}`;
 }
 
 /** The clock of one process, whose timers end with it. */
