@@ -46,11 +46,10 @@ export async function bundleSiege(outfile) {
 async function main() {
   const outfile = join(root, 'node_modules', '.cache', 'siege.mjs');
   await bundleSiege(outfile);
-  const child = spawn(
-    process.execPath,
-    [outfile, ...process.argv.slice(2)],
-    { cwd: root, stdio: 'inherit' },
-  );
+  const child = spawn(process.execPath, [outfile, ...process.argv.slice(2)], {
+    cwd: root,
+    stdio: 'inherit',
+  });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
   child.on('exit', (code) => {
     process.exitCode = code ?? 1;
