@@ -105,16 +105,21 @@ export function createApi(options: {
   const authorization = createAuthorizationSlot(selectorsOf(config));
   const quotaLedger = new QuotaLedger(config.clock, options.reservations);
   const { isStale, signingKey } = options;
-  const wired = { config, dialect, store, catalogue, closed, quotaLedger, metrics, isStale };
+  const wired = {
+    config,
+    dialect,
+    store,
+    catalogue,
+    closed,
+    quotaLedger,
+    metrics,
+    isStale,
+    signingKey,
+  };
   const registry = createRegistry({ ...wired, escalation: authorization });
   const customKinds = followDefinitions({ ...wired, registry, claims: options.claims, queues });
   const { caches } = registry;
-  const tokens = createServiceAccountTokens({
-    ...wired,
-    caches,
-    registry: metrics.registry,
-    signingKey,
-  });
+  const tokens = createServiceAccountTokens({ ...wired, caches, registry: metrics.registry });
   const shutdown = createShutdownSignal({
     clock: config.clock,
     graceMs: config.traffic?.watchGraceMs,

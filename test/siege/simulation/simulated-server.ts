@@ -123,13 +123,14 @@ export class SimulatedServer {
   }
 
   /** Answers one request whole. */
-  request(request: SimulatedRequest): Promise<Outcome> {
+  async request(request: SimulatedRequest): Promise<Outcome> {
+    if (this.#isDead) return 'lost';
     return new Promise((resolve) => {
       const lost = () => resolve('lost');
       this.#open.add(lost);
       const finish = (response: WholeResponse) => {
-        this.#open.delete(lost);
         if (this.#isDead) return;
+        this.#open.delete(lost);
         const { status, text } = textOf(response);
         this.#world.note(`answer to ${request.method} ${request.url}: ${status} ${text}`);
         resolve({ status, body: JSON.parse(text) });
