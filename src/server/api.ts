@@ -81,7 +81,7 @@ export interface Api {
   close(): Promise<void>;
 }
 
-export function createApi(options: {
+export interface ApiOptions {
   readonly config: ServerConfig;
   readonly dialect: Dialect;
   readonly store: Store;
@@ -97,7 +97,9 @@ export function createApi(options: {
   readonly claims?: NumberClaims | undefined;
   /** Signs service account tokens; read or made as the configuration says when absent. */
   readonly signingKey?: SigningKey | undefined;
-}): Api {
+}
+
+export function createApi(options: ApiOptions): Api {
   const { config, dialect, store, health, metrics } = options;
   const catalogue = createCatalogue(options.kinds, { groupOrder: builtinGroupOrder(dialect) });
   const closed = new Set<string>();
