@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { dialectOf } from '../src/dialect.ts';
+import { builtinKinds } from '../src/kinds/index.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '../src/storage/etcd/testing.ts';
 import { onEtcd } from './etcd-config.ts';
 import { type ConfigChange, startTestServer } from './harness.ts';
@@ -77,5 +79,101 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
     ]);
     watch.close();
     await server.stop();
+  });
+
+  test('STORE-2: objects of every kind read the same after a round trip through etcd', async () => {
+    const config = { ...onEtcd(etcd), controllers: [] };
+    const writer = await startTestServer(config);
+    const collections: string[] = [];
+    for (const def of builtinKinds(dialectOf('svc'))) {
+      const { example, resource, scope, verbs, isVirtual, isComputed } = def;
+      const object = example?.();
+      const isStored = verbs.includes('list') && !isVirtual && !isComputed;
+      if (object === undefined || !isStored) continue;
+      const base = object.apiVersion === 'v1' ? '/api/v1' : `/apis/${object.apiVersion}`;
+      const place = scope === 'Namespaced' ? '/namespaces/default' : '';
+      const made = await writer.post(`${base}${place}/${resource}`, object);
+      // Of kinds that are not served there are no objects.
+      if (made.status === 404) continue;
+      expect(made.status, made.text).toBe(201);
+      collections.push(`${base}/${resource}`);
+    }
+    expect(collections.length).toBeGreaterThan(45);
+    const reader = await startTestServer(config);
+    for (const path of collections) {
+      const [written, read] = [await writer.get(path), await reader.get(path)];
+      expect(read.body.items, path).toEqual(written.body.items);
+    }
+    await Promise.all([writer.stop(), reader.stop()]);
+  });
+
+  describe('bitmaps of the numbers of Services', () => {
+    const services = `${core}/services`;
+    const ranges = { serviceRanges: { clusterIps: ['10.9.0.0/28'], nodePorts: '30000-30007' } };
+    const serviceOf = (name: string, spec: object = {}) => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name },
+      spec: { type: 'NodePort', ports: [{ port: 80 }], ...spec },
+    });
+
+    /** An envelope of a RangeAllocation with a text and a bitmap, as a kube-apiserver writes it. */
+    const bitmapOf = (range: string, bits: Buffer) => {
+      const field = (tag: number, bytes: Buffer) =>
+        Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
+      const start = '6b387300' + '0a150a0276311' + '20f52616e6765416c6c6f636174696f6e';
+      const metadata = Buffer.from('0a100a0012001a0022002a003200380042' + '00', 'hex');
+      const raw = Buffer.concat([metadata, field(0x12, Buffer.from(range)), field(0x1a, bits)]);
+      const end = Buffer.from('1a002200', 'hex');
+      return Buffer.concat([Buffer.from(start, 'hex'), field(0x12, raw), end]);
+    };
+
+    async function start() {
+      const config = shared(ranges);
+      // Somebody is about to give 10.9.0.14, and has given all ports but the first and the last.
+      const addresses = bitmapOf('10.9.0.0/28', Buffer.from('2000', 'hex'));
+      await put(config, 'ranges/serviceips', addresses);
+      const ports = bitmapOf('30000-30007', Buffer.from('7e', 'hex'));
+      await put(config, 'ranges/servicenodeports', ports);
+      const bits = async (key: string) => {
+        const value = await stored(config, `ranges/${key}`);
+        // The bitmap is the last field ahead of the envelope's end.
+        return value.subarray(value.lastIndexOf(0x1a, -5) + 2, -4).toString('hex');
+      };
+      return { server: await startTestServer(config), bits };
+    }
+
+    test('STORE-2: numbers are marked while a Service has them, and free afterwards', async () => {
+      const { server, bits } = await start();
+      const asked = { clusterIP: '10.9.0.9', ports: [{ port: 80, nodePort: 30000 }] };
+      const made = await server.post(services, serviceOf('a', asked));
+      expect(made.status, made.text).toBe(201);
+      expect([await bits('serviceips'), await bits('servicenodeports')]).toEqual(['2100', '7f']);
+      const plain = { spec: { type: 'ClusterIP', ports: [{ port: 80 }] } };
+      await server.patch(`${services}/a`, plain, 'merge');
+      expect(await bits('servicenodeports')).toBe('7e');
+      const dry = await server.post(`${services}?dryRun=All`, serviceOf('b'));
+      expect(dry.status).toBe(201);
+      const invalid = await server.post(services, serviceOf('b', { sessionAffinity: 'x' }));
+      expect(invalid.status).toBe(422);
+      expect([await bits('serviceips'), await bits('servicenodeports')]).toEqual(['2100', '7e']);
+      expect((await server.remove(`${services}/a`)).status).toBe(200);
+      expect(await bits('serviceips')).toBe('2000');
+      await server.stop();
+    });
+
+    test('STORE-2: numbers that a kube-apiserver is about to give are not given', async () => {
+      const { server, bits } = await start();
+      const answers = await Promise.all(
+        ['a', 'b'].map((name) => server.post(services, serviceOf(name))),
+      );
+      expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+      const given = answers.map(({ body }) => body.spec.ports[0].nodePort);
+      expect(given.sort()).toEqual([30000, 30007]);
+      expect(await bits('servicenodeports')).toBe('ff');
+      const taken = await server.post(services, serviceOf('c', { clusterIP: '10.9.0.14' }));
+      expect(taken.status).toBe(503);
+      await server.stop();
+    });
   });
 });

@@ -19,6 +19,7 @@ import {
 } from './object-meta.ts';
 import { groupResourceOf, type Registry, requireTime, sparingOwners, storing } from './registry.ts';
 import { rememberPresent, storedForm } from './stored-form.ts';
+import { typedForm } from './typed-form.ts';
 import { validateNew } from './validate.ts';
 
 /** Attempts at a free generated name before giving up, as upstream. */
@@ -32,7 +33,8 @@ export async function createObject(
   registry: Registry,
   options: { target: Target; object: ApiObject; context: WriteContext },
 ): Promise<Written> {
-  const { target, object, context } = options;
+  const { target, context } = options;
+  const object = typedForm(target, context, options.object);
   checkPathAgreement(target, object);
   const nowMs = registry.clock.now();
   const hasOwnName = (object.metadata.name ?? '') !== '';

@@ -37,6 +37,7 @@ import {
 import { groupResourceOf, type Registry, requireTime, sparingOwners, storing } from './registry.ts';
 import { inStoredVersion, isOutdated, rememberPresent, storedForm } from './stored-form.ts';
 import { Turns } from './turns.ts';
+import { typedForm } from './typed-form.ts';
 import { validateChange } from './validate.ts';
 
 /** Lost races after which an update gives up with a 409; each one means another write succeeded. */
@@ -216,7 +217,7 @@ async function attemptUpdate(
   const old = isJudgedAsSent ? live : held;
   const base = request.base === 'shared' ? live : cloneJson(live);
   const made = request.transform(base, attempt, live);
-  const object = made instanceof Promise ? await made : made;
+  const object = typedForm(target, context, made instanceof Promise ? await made : made);
   checkPathAgreement(target, object);
   // A patch's own duplicates are dropped behind admission only, as upstream.
   if (request.replaces === true) {

@@ -4,6 +4,7 @@ import type { Registry } from '../registry/registry.ts';
 import { encodedStore } from '../registry/stored-encoding.ts';
 import type { ServerConfig } from './config.ts';
 import type { OpenedStore } from './opened-store.ts';
+import { rangeKeys } from './range-allocations.ts';
 
 /** The store with objects in the encodings that the configuration names, above encryption. */
 export function encodedObjects<Opened extends OpenedStore & Pick<Registry, 'isStale'>>(
@@ -27,7 +28,7 @@ export function encodedObjects<Opened extends OpenedStore & Pick<Registry, 'isSt
 
 /** Tells keys of built-in kinds from those of custom kinds, which have their group in them. */
 function builtinKeys(kinds: readonly ResourceDef[]): (key: string) => boolean {
-  const prefixes = new Set(kinds.map(({ storage }) => storage.prefix));
+  const prefixes = new Set([rangeKeys, ...kinds.map(({ storage }) => storage.prefix)]);
   return (key) => {
     const first = key.indexOf('/', '/registry/'.length) + 1;
     if (prefixes.has(key.slice(0, first))) return true;

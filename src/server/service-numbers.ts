@@ -7,14 +7,21 @@ import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { ServiceLedger } from '../kinds/core/service/ledger.ts';
 import type { Pool } from '../kinds/core/service/pools.ts';
 import { defaultServiceRanges, readServiceRanges } from '../kinds/core/service/ranges.ts';
-import { recordingAddresses, releasingAddresses } from '../kinds/core/service/recorded.ts';
+import {
+  addressRecorder,
+  type NumberRecorder,
+  recordingNumbers,
+  releasingNumbers,
+} from '../kinds/core/service/recorded.ts';
 import type { ServiceOptions } from '../kinds/core/service.ts';
 import { serverContext } from '../registry/server-context.ts';
+import type { Store } from '../storage/contract.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import type { Api } from './api.ts';
 import type { ServerConfig } from './config.ts';
 import { defaultGates } from './feature-gates.ts';
 import { FlagError } from './flags.ts';
+import { mappedRanges, rangeRecorder } from './range-allocations.ts';
 
 /** Gives Services their addresses and ports, once it has been told where they are kept. */
 export interface ServiceNumbers extends ServiceOptions {
@@ -44,13 +51,22 @@ export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
     throw new Error('nobody said where Services are kept');
   };
   let claims: NumberClaims | undefined;
+  let store: Store | undefined;
   const ledger = new ServiceLedger({ cache: () => services(), clock: config.clock });
   const slot = recordsSlot(config);
   const { records } = slot;
   const allocate = allocateService({ ranges, ledger, claims: () => claims, records });
+  const recorders: NumberRecorder[] = records === undefined ? [] : [addressRecorder(records)];
+  if (config.store.type === 'etcd') {
+    const covers = records === undefined ? 'everything' : 'ports';
+    const { clock, logger } = config;
+    const storeOf = () => stored(store);
+    const mapped = mappedRanges(ranges, covers);
+    recorders.push(rangeRecorder({ store: storeOf, ranges: mapped, clock, logger }));
+  }
   return {
-    allocate: records === undefined ? allocate : recordingAddresses(allocate, records),
-    ...(records === undefined ? {} : { afterRemoval: releasingAddresses(records) }),
+    allocate: recorders.reduce(recordingNumbers, allocate),
+    ...(recorders.length === 0 ? {} : { afterRemoval: releasingNumbers(recorders) }),
     async usage() {
       await ledger.caughtUp();
       await records?.caughtUp();
@@ -66,12 +82,18 @@ export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
     readFrom: (api, shared) => {
       const { catalogue, registry } = api;
       claims = shared;
+      store = registry.store;
       slot.fill(api);
       const def = catalogue.snapshot().builtin('', 'services');
       if (def === undefined) throw new Error('the catalogue has no services');
       services = () => registry.caches.of(def);
     },
   };
+}
+
+function stored(store: Store | undefined): Store {
+  if (store === undefined) throw new Error('nobody said where ranges are kept');
+  return store;
 }
 
 /** Where addresses are recorded as objects: a slot for what exists only with the API. */

@@ -149,9 +149,13 @@ export class ServiceLedger {
   }
 }
 
-/** The numbers a stored Service holds, each once. */
 function numbersOf(entry: Entry): readonly string[] {
   const { spec = {} } = JSON.parse(entry.json.toString('utf8')) as { spec?: ServiceSpec };
+  return numbersIn(spec);
+}
+
+/** The numbers a Service holds, each once, as the ledger names them. */
+export function numbersIn(spec: ServiceSpec): readonly string[] {
   const listed = spec.clusterIPs ?? [];
   const single = spec.clusterIP ?? '';
   const ips = listed.length > 0 ? listed : single === '' ? [] : [single];

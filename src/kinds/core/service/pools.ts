@@ -22,6 +22,8 @@ export interface Pool {
   readonly reservedBelow: number;
   /** The member of an index, as the ledger names it. */
   keyOf(index: number): string;
+  /** The index of the member that the ledger names so; undefined for any other. */
+  indexOf(key: string): number | undefined;
   /** Whether what the ledger names so is a member. */
   has(key: string): boolean;
 }
@@ -77,12 +79,14 @@ function poolOf(block: IpBlock, whole: bigint): AddressPool {
   const usable = family === 4 ? whole - 2n : whole - 1n;
   const size = Number(usable < 0n ? 0n : usable > givenMax ? givenMax : usable);
   const addressOf = (index: number) => formatIpAddress({ family, bits: bits + 1n + BigInt(index) });
-  const keyOfAddress = (ip: string) => {
+  const indexOfAddress = (ip: string) => {
     const address = parseIpAddress(ip);
     if (address === undefined || address.family !== family) return undefined;
     const index = address.bits - bits - 1n;
-    return index >= 0n && index < usable ? addressKey(ip) : undefined;
+    return index >= 0n && index < usable ? Number(index) : undefined;
   };
+  const indexOf = (key: string) =>
+    key.startsWith('ip:') ? indexOfAddress(key.slice('ip:'.length)) : undefined;
   return {
     family: family === 4 ? 'IPv4' : 'IPv6',
     size,
@@ -91,8 +95,9 @@ function poolOf(block: IpBlock, whole: bigint): AddressPool {
     dryAddress: formatIpAddress(block.base),
     addressOf,
     keyOf: (index) => addressKey(addressOf(index)),
-    keyOfAddress,
-    has: (key) => key.startsWith('ip:') && keyOfAddress(key.slice('ip:'.length)) !== undefined,
+    keyOfAddress: (ip) => (indexOfAddress(ip) === undefined ? undefined : addressKey(ip)),
+    indexOf,
+    has: (key) => indexOf(key) !== undefined,
   };
 }
 
@@ -100,6 +105,10 @@ export function createPortPool(range: { first: number; size: number }): PortPool
   const { first, size } = range;
   const keyOfPort = (port: number) =>
     port >= first && port < first + size ? portKey(port) : undefined;
+  const indexOf = (key: string) => {
+    const port = key.startsWith('port:') ? Number(key.slice('port:'.length)) : Number.NaN;
+    return keyOfPort(port) === undefined ? undefined : port - first;
+  };
   return {
     first,
     size,
@@ -107,8 +116,8 @@ export function createPortPool(range: { first: number; size: number }): PortPool
     text: `${first}-${first + size - 1}`,
     keyOf: (index) => portKey(first + index),
     keyOfPort,
-    has: (key) =>
-      key.startsWith('port:') && keyOfPort(Number(key.slice('port:'.length))) !== undefined,
+    indexOf,
+    has: (key) => indexOf(key) !== undefined,
   };
 }
 
