@@ -11,6 +11,9 @@ import type { Dialect } from '../dialect.ts';
 import { foregroundFinalizer, orphanFinalizer } from '../meta/object-meta.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { groupStems } from './facts.ts';
+import { defaultFeatures, type Features } from './features.ts';
+import { droppingFields, withDroppedFields } from './gated-fields.ts';
+import { gatedFieldsOf } from './gated-tables.ts';
 import { currentMinor, lifeMembers, lifeOf } from './life.ts';
 import { schemaOf } from './schema-of.ts';
 import { withGeneration, withStatus } from './with-status.ts';
@@ -23,6 +26,8 @@ export interface VersionOptions extends Omit<Partial<VersionDef>, 'version' | 's
 /** What a kind's file says about it; see `ResourceDef` for the meaning of the members. */
 export interface KindOptions {
   readonly dialect: Dialect;
+  /** Which features are on; those of the current release by default when absent. */
+  readonly features?: Features;
   /** Directory of the group's facts: `core`, `rbac`. */
   readonly facts: string;
   readonly kind: string;
@@ -49,7 +54,8 @@ export function defineKind(options: KindOptions): ResourceDef {
   const group = dialect.group(groupStems[facts] ?? facts);
   const stored = options.versions[0]?.version ?? 'v1';
   const hasStatus = options.strategy.hasStatus ?? false;
-  return {
+  const drop = droppingFields(gatedFieldsOf(kind), options.features ?? defaultFeatures);
+  const def: ResourceDef = {
     group,
     resource,
     singular: kind.toLowerCase(),
@@ -70,6 +76,7 @@ export function defineKind(options: KindOptions): ResourceDef {
     subresources: options.subresources ?? (hasStatus ? [statusSubresource] : []),
     ...(options.example === undefined ? {} : { example: options.example }),
   };
+  return withDroppedFields(def, drop);
 }
 
 /** Groups whose kinds upstream judges as it does custom ones. */

@@ -47,6 +47,7 @@ import { type ServiceOptions, service } from './core/service.ts';
 import { serviceAccount } from './core/service-account.ts';
 import { endpointSlice } from './discovery/endpoint-slice.ts';
 import { event } from './events/event.ts';
+import type { Features } from './features.ts';
 import { flowSchema } from './flowcontrol/flow-schema.ts';
 import { priorityLevelConfiguration } from './flowcontrol/priority-level-configuration.ts';
 import { ingress } from './networking/ingress.ts';
@@ -65,67 +66,6 @@ import { csiStorageCapacity } from './storage/csi-storage-capacity.ts';
 import { storageClass } from './storage/storage-class.ts';
 import { volumeAttachment } from './storage/volume-attachment.ts';
 
-const kinds: readonly ((dialect: Dialect) => ResourceDef)[] = [
-  customResourceDefinition,
-  apiService,
-  binding,
-  componentStatus,
-  configMap,
-  endpoints,
-  coreEvent,
-  limitRange,
-  namespace,
-  node,
-  persistentVolumeClaim,
-  persistentVolume,
-  pod,
-  podTemplate,
-  replicationController,
-  resourceQuota,
-  secret,
-  serviceAccount,
-  service,
-  event,
-  controllerRevision,
-  daemonSet,
-  deployment,
-  replicaSet,
-  statefulSet,
-  horizontalPodAutoscaler,
-  selfSubjectReview,
-  tokenReview,
-  localSubjectAccessReview,
-  selfSubjectAccessReview,
-  selfSubjectRulesReview,
-  subjectAccessReview,
-  cronJob,
-  job,
-  certificateSigningRequest,
-  ingressClass,
-  ingress,
-  networkPolicy,
-  podDisruptionBudget,
-  clusterRole,
-  clusterRoleBinding,
-  role,
-  roleBinding,
-  csiDriver,
-  csiNode,
-  storageClass,
-  volumeAttachment,
-  csiStorageCapacity,
-  flowSchema,
-  priorityLevelConfiguration,
-  mutatingWebhookConfiguration,
-  validatingAdmissionPolicy,
-  validatingAdmissionPolicyBinding,
-  validatingWebhookConfiguration,
-  priorityClass,
-  lease,
-  runtimeClass,
-  endpointSlice,
-];
-
 /** What kinds work with that only a server has. */
 export interface KindPorts {
   /** What definitions of custom kinds are judged with. */
@@ -134,25 +74,81 @@ export interface KindPorts {
   readonly admission?: AdmissionKindOptions;
   /** Where Services get their addresses and ports from. */
   readonly services?: ServiceOptions;
+  /** Which features are on; those of the current release by default when absent. */
+  readonly features?: Features;
 }
+
+type KindMaker = (dialect: Dialect, ports: KindPorts) => ResourceDef;
+
+/** A kind that depends on no more than the dialect and features. */
+const plain =
+  (kind: (dialect: Dialect, features?: Features) => ResourceDef): KindMaker =>
+  (dialect, { features }) =>
+    kind(dialect, features);
+
+const kinds: readonly KindMaker[] = [
+  (dialect, { definitions }) => customResourceDefinition(dialect, definitions),
+  ...[
+    apiService,
+    binding,
+    componentStatus,
+    configMap,
+    endpoints,
+    coreEvent,
+    limitRange,
+    namespace,
+    node,
+    persistentVolumeClaim,
+    persistentVolume,
+    pod,
+    podTemplate,
+    replicationController,
+    resourceQuota,
+    secret,
+    serviceAccount,
+  ].map(plain),
+  (dialect, { services, features }) => service(dialect, { features, ...services }),
+  ...[
+    event,
+    controllerRevision,
+    daemonSet,
+    deployment,
+    replicaSet,
+    statefulSet,
+    horizontalPodAutoscaler,
+    selfSubjectReview,
+    tokenReview,
+    localSubjectAccessReview,
+    selfSubjectAccessReview,
+    selfSubjectRulesReview,
+    subjectAccessReview,
+    cronJob,
+    job,
+    certificateSigningRequest,
+    ingressClass,
+    ingress,
+    networkPolicy,
+    podDisruptionBudget,
+    clusterRole,
+    clusterRoleBinding,
+    role,
+    roleBinding,
+    csiDriver,
+    csiNode,
+    storageClass,
+    volumeAttachment,
+    csiStorageCapacity,
+    flowSchema,
+    priorityLevelConfiguration,
+  ].map(plain),
+  (dialect, { admission }) => mutatingWebhookConfiguration(dialect, admission),
+  (dialect, { admission }) => validatingAdmissionPolicy(dialect, admission),
+  ...[validatingAdmissionPolicyBinding].map(plain),
+  (dialect, { admission }) => validatingWebhookConfiguration(dialect, admission),
+  ...[priorityClass, lease, runtimeClass, endpointSlice].map(plain),
+];
 
 /** All built-in kinds in the dialect's names. */
 export function builtinKinds(dialect: Dialect, ports: KindPorts = {}): readonly ResourceDef[] {
-  const { definitions = {}, services = {}, admission = {} } = ports;
-  return kinds.map((kind) => {
-    switch (kind) {
-      case customResourceDefinition:
-        return customResourceDefinition(dialect, definitions);
-      case service:
-        return service(dialect, services);
-      case mutatingWebhookConfiguration:
-        return mutatingWebhookConfiguration(dialect, admission);
-      case validatingWebhookConfiguration:
-        return validatingWebhookConfiguration(dialect, admission);
-      case validatingAdmissionPolicy:
-        return validatingAdmissionPolicy(dialect, admission);
-      default:
-        return kind(dialect);
-    }
-  });
+  return kinds.map((kind) => kind(dialect, ports));
 }

@@ -98,6 +98,12 @@ export function formatIpAddress({ family, bits }: IpAddress): string {
   return `${groups.slice(0, best).join(':')}::${groups.slice(best + length).join(':')}`;
 }
 
+/** The text that Go's strict reader prints of what it has read: mapped addresses stay so. */
+export function formatAsRead(text: string, address: IpAddress): string {
+  const isMapped = address.family === 4 && text.includes(':');
+  return isMapped ? `::ffff:${formatIpAddress(address)}` : formatIpAddress(address);
+}
+
 /** The block with host bits cleared, as Go prints a network. */
 export function formatIpBlock({ base, prefixBits }: IpBlock): string {
   return `${formatIpAddress(base)}/${prefixBits}`;

@@ -114,6 +114,29 @@ export const configMapKey: NameRule = (value) => {
   return [...messages, ...parentDirectory(value)];
 };
 
+const underscoreLabel = /^_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?$/;
+
+/** A subdomain whose labels may have underscores: search domains. */
+export const underscoreSubdomain: NameRule = (value) => {
+  const messages = value.length > 253 ? [maxLength(253)] : [];
+  if (value.split('.').every((part) => underscoreLabel.test(part))) return messages;
+  const text =
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character";
+  return [...messages, pattern(text, subdomainFormat, 'example.com')];
+};
+
+/** An environment variable's name as it had to be before the rule was relaxed. */
+export const strictEnvironmentName: NameRule = (value) => {
+  const messages: string[] = [];
+  if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(value)) {
+    const text =
+      "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit";
+    const examples = ['my.env-name', 'MY_ENV.NAME', 'MyEnvName1'];
+    messages.push(pattern(text, '[-._a-zA-Z][-._a-zA-Z0-9]*', ...examples));
+  }
+  return [...messages, ...parentDirectory(value)];
+};
+
 /** An environment variable's name, relaxed as of 1.32's default. */
 export const environmentName: NameRule = (value) => {
   const messages: string[] = [];

@@ -240,13 +240,14 @@ async function openAudit(
 
 async function kindsOf(config: ServerConfig, services: ServiceNumbers) {
   const dialect = dialectOf(config.dialect);
+  const gates = config.featureGates ?? defaultGates;
   const known = builtinKinds(dialect, {
     definitions: { checkRules, judgeDefault, checkBundle: bundleProblems },
     admission: { checkExpression },
     services,
+    features: gates,
   });
   const served = { config: config.runtimeConfig ?? new Map(), dialect };
-  const gates = config.featureGates ?? defaultGates;
   const ofRelease = await emulatedKinds(known, {
     minor: config.emulatedMinor,
     admission: { checkExpression },

@@ -10,9 +10,10 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { same, sortedKeys } from '../checks.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goSelector, goStrategy } from '../pod/go-text.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
@@ -166,12 +167,13 @@ function nodeSelector(object: JsonObject): string {
 }
 
 /** DaemonSet: one pod on each node that fits. */
-export function daemonSet(dialect: Dialect): ResourceDef {
+export function daemonSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const count = (name: string, member: string, description: string) =>
     countColumn(name, ['status', member], description);
   const leaveOld = leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults);
   return defineKind({
     dialect,
+    features,
     facts: 'apps',
     kind: 'DaemonSet',
     resource: 'daemonsets',
@@ -204,18 +206,17 @@ export function daemonSet(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (_, object) => {
-        dropDisabledOfTemplate(object);
         countTemplate(object, Math.max(templateGeneration(object), 1));
       },
       prepareForUpdate: (context, object, old) => {
         if (context.subresource === 'status') return countTemplate(object, templateGeneration(old));
-        dropDisabledOfTemplate(object, old);
         countChange(object, old);
       },
-      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
+      validateCreate: (_, object) =>
+        validate(object, templateRules({ dialect, features }, undefined)),
       validateUpdate: (context, object, old) => {
         if (context.subresource === 'status') return validateStatus(object, old);
-        const errors = validate(object, templateRules(dialect, templateOf(old)));
+        const errors = validate(object, templateRules({ dialect, features }, templateOf(old)));
         // As upstream: what is wrong with the whole is told once as such, once as a change.
         return [...errors, ...errors, ...selectorKept(object, old)];
       },

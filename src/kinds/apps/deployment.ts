@@ -7,9 +7,10 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, calledText, nameColumn, numberAt, textAt } from '../cells.ts';
 import { sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, fillAbsent, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { templateOf } from '../pod/disabled.ts';
 import { noneNegative, notSupportedGo } from '../pod/fields.ts';
 import { goIntOrString, goStrategy } from '../pod/go-text.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
@@ -122,15 +123,15 @@ function prepareUpdate(context: StrategyContext, object: ApiObject, old: ApiObje
     else object.metadata.labels = { ...labels };
     return;
   }
-  dropDisabledOfTemplate(object, old);
   if (sameOrEmpty(object.metadata.annotations, old.metadata.annotations)) return;
   object.metadata.generation = (old.metadata.generation ?? 0) + 1;
 }
 
 /** Deployment: keeps replicas of a pod running and replaces them gradually. */
-export function deployment(dialect: Dialect): ResourceDef {
+export function deployment(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'apps',
     kind: 'Deployment',
     resource: 'deployments',
@@ -161,14 +162,14 @@ export function deployment(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
       prepareForUpdate: prepareUpdate,
-      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
+      validateCreate: (_, object) =>
+        validate(object, templateRules({ dialect, features }, undefined)),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? validateStatus(object, old)
           : [
-              ...validate(object, templateRules(dialect, templateOf(old))),
+              ...validate(object, templateRules({ dialect, features }, templateOf(old))),
               ...selectorKept(object, old),
             ],
       warnings: (object, old) => [

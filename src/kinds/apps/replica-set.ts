@@ -3,6 +3,7 @@ import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import type { FieldError } from '../../meta/field-error.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
@@ -30,9 +31,10 @@ function validate(object: JsonObject, rules: PodRules): FieldError[] {
 }
 
 /** ReplicaSet: keeps replicas of one pod template running. */
-export function replicaSet(dialect: Dialect): ResourceDef {
+export function replicaSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'apps',
     kind: 'ReplicaSet',
     resource: 'replicasets',
@@ -47,7 +49,7 @@ export function replicaSet(dialect: Dialect): ResourceDef {
       },
     ],
     generation: true,
-    strategy: replicaStrategy(dialect, { validate, changed: selectorKept }),
+    strategy: replicaStrategy({ dialect, features }, { validate, changed: selectorKept }),
     subresources: [scaleSubresource, statusSubresource],
     example: () => ({
       apiVersion: 'apps/v1',

@@ -5,7 +5,8 @@ import type { FieldError } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, nameColumn } from '../cells.ts';
-import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import type { Features } from '../features.ts';
+import { templateOf } from '../pod/disabled.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules } from '../pod/template.ts';
 import { nameWarnings, templateWarnings } from '../pod/warnings.ts';
@@ -30,7 +31,7 @@ export const replicaColumns: readonly ColumnDef[] = [
  * what may not change besides.
  */
 export function replicaStrategy(
-  dialect: Dialect,
+  { dialect, features }: { readonly dialect: Dialect; readonly features: Features },
   own: {
     readonly validate: (object: JsonObject, rules: PodRules) => FieldError[];
     readonly changed?: (object: ApiObject, old: ApiObject) => readonly FieldError[];
@@ -40,14 +41,11 @@ export function replicaStrategy(
     validateName: dnsSubdomain,
     metadataTold: { '': ['whole', 'change'] },
     hasStatus: true,
-    prepareForCreate: (_, object) => dropDisabledOfTemplate(object),
-    prepareForUpdate: (context, object, old) => {
-      if (context.subresource !== 'status') dropDisabledOfTemplate(object, old);
-    },
-    validateCreate: (_, object) => own.validate(object, templateRules(dialect, undefined)),
+    validateCreate: (_, object) =>
+      own.validate(object, templateRules({ dialect, features }, undefined)),
     validateUpdate: (context, object, old) => {
       if (context.subresource === 'status') return validateCounts(object, counts, parts);
-      const errors = own.validate(object, templateRules(dialect, templateOf(old)));
+      const errors = own.validate(object, templateRules({ dialect, features }, templateOf(old)));
       // As upstream: what is wrong with the whole is told once as such, once as a change.
       return [...errors, ...errors, ...(own.changed?.(object, old) ?? [])];
     },

@@ -15,10 +15,11 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, nameColumn, numberAt, textAt } from '../cells.ts';
 import { sameOrEmpty } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec, fillResources } from '../pod/defaults.ts';
-import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
-import { isSet, noneNegative } from '../pod/fields.ts';
+import { templateOf } from '../pod/disabled.ts';
+import { noneNegative } from '../pod/fields.ts';
 import { goSelector, goStrategy } from '../pod/go-text.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
@@ -35,7 +36,7 @@ import {
 import { claimWarnings, templateWarnings } from '../pod/warnings.ts';
 import { exampleTemplate, readyColumn, validateCounts, wideColumns } from './workload.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: JsonObject, features: Features): void {
   const spec = ensure(object, 'spec');
   fill(spec, { podManagementPolicy: 'OrderedReady', replicas: 1, revisionHistoryLimit: 10 });
   const strategy = ensure(spec, 'updateStrategy');
@@ -45,6 +46,9 @@ function fillDefaults(object: JsonObject): void {
   }
   if (strategy['type'] === 'RollingUpdate') {
     fill(objectAt(strategy, 'rollingUpdate'), { partition: 0 });
+    if (features.enabled('MaxUnavailableStatefulSet')) {
+      fillAbsent(objectAt(strategy, 'rollingUpdate'), { maxUnavailable: 1 });
+    }
   }
   fill(ensure(spec, 'persistentVolumeClaimRetentionPolicy'), {
     whenDeleted: 'Retain',
@@ -59,15 +63,6 @@ function fillDefaults(object: JsonObject): void {
     claim['apiVersion'] = 'v1';
     claim['kind'] = 'PersistentVolumeClaim';
   }
-}
-
-const rollingOf = (object: JsonObject | undefined) =>
-  objectAt(object, 'spec', 'updateStrategy', 'rollingUpdate');
-
-/** Drops what belongs to features that release 1.32 has off. */
-function dropFromSet(object: JsonObject, old?: JsonObject): void {
-  dropDisabledOfTemplate(object, old);
-  if (!isSet(rollingOf(old), 'maxUnavailable')) delete rollingOf(object)?.['maxUnavailable'];
 }
 
 const policies = ['OrderedReady', 'Parallel'];
@@ -192,9 +187,10 @@ function warnings(
 }
 
 /** StatefulSet: replicas with names and storage of their own. */
-export function statefulSet(dialect: Dialect): ResourceDef {
+export function statefulSet(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'apps',
     kind: 'StatefulSet',
     resource: 'statefulsets',
@@ -204,7 +200,9 @@ export function statefulSet(dialect: Dialect): ResourceDef {
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], fillDefaults),
+        defaults: leavingOldInitContainers(dialect, ['spec', 'template'], (object) =>
+          fillDefaults(object, features),
+        ),
         columns: [nameColumn, readyColumn, ageColumn, ...wideColumns().slice(0, 2)],
       },
     ],
@@ -212,16 +210,13 @@ export function statefulSet(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsLabel,
       hasStatus: true,
-      prepareForCreate: (_, object) => dropFromSet(object),
-      prepareForUpdate: (context, object, old) => {
-        if (context.subresource !== 'status') dropFromSet(object, old);
-      },
-      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
+      validateCreate: (_, object) =>
+        validate(object, templateRules({ dialect, features }, undefined)),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? validateStatus(object, old)
           : [
-              ...validate(object, templateRules(dialect, templateOf(old))),
+              ...validate(object, templateRules({ dialect, features }, templateOf(old))),
               ...fixedFieldsKept(object, old),
             ],
       warnings: (object, old) => warnings(object, old, dialect),

@@ -6,6 +6,7 @@ import type { ApiObject } from '../../meta/types.ts';
 import { countColumn } from '../apps/workload.ts';
 import { ageColumn, at, calledText, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, objectAt, objectsAt } from '../fill.ts';
 import { validateAutoscaler, validateAutoscalerStatus } from './autoscaler-rules.ts';
 import { dropAnnotations, fromFirstVersion, toFirstVersion } from './kept-in-annotations.ts';
@@ -70,7 +71,11 @@ function columns(targets: ColumnDef['cell']): readonly ColumnDef[] {
 }
 
 /** HorizontalPodAutoscaler: scales by metrics. */
-export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
+export function horizontalPodAutoscaler(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
+  const usualLeast = features.enabled('HPAScaleToZero') ? 0 : 1;
   const toStorage = (object: ApiObject): ApiObject => {
     fromFirstVersion(object, dialect);
     fillMetrics(object);
@@ -78,6 +83,7 @@ export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
   };
   return defineKind({
     dialect,
+    features,
     facts: 'autoscaling',
     kind: 'HorizontalPodAutoscaler',
     resource: 'horizontalpodautoscalers',
@@ -114,11 +120,11 @@ export function horizontalPodAutoscaler(dialect: Dialect): ResourceDef {
     strategy: {
       validateName: dnsSubdomain,
       hasStatus: true,
-      validateCreate: (_, object) => validateAutoscaler(object, { least: 1, dialect }),
+      validateCreate: (_, object) => validateAutoscaler(object, { least: usualLeast, dialect }),
       validateUpdate: (context, object, old) => {
         if (context.subresource === 'status') return validateAutoscalerStatus(object);
         // One that was let down to none before that was refused may stay there.
-        const least = at(old, 'spec', 'minReplicas') === 0 ? 0 : 1;
+        const least = at(old, 'spec', 'minReplicas') === 0 ? 0 : usualLeast;
         return validateAutoscaler(object, { least, dialect });
       },
     },

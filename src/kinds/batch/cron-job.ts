@@ -14,9 +14,9 @@ import { selectorText, wideColumns } from '../apps/workload.ts';
 import { age, ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 
 import { defineKind, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { dropDisabled } from '../pod/disabled.ts';
 import { isSet, noneNegative, oneOf, optionalText } from '../pod/fields.ts';
 import { goSelector } from '../pod/go-text.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
@@ -116,10 +116,6 @@ function validateName(object: JsonObject): FieldError[] {
 
 const templatePath = ['spec', 'jobTemplate', 'spec', 'template'];
 
-function dropDisabledOf(object: JsonObject, old?: JsonObject): void {
-  dropDisabled(objectAt(object, ...templatePath, 'spec'), objectAt(old, ...templatePath, 'spec'));
-}
-
 /** Upstream's words, with the path it tells. */
 const zoneInside = ({ labelDomain }: Dialect) =>
   'cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see ' +
@@ -172,9 +168,10 @@ const columns: readonly ColumnDef[] = [
 ];
 
 /** CronJob: makes Jobs on a schedule. */
-export function cronJob(dialect: Dialect): ResourceDef {
+export function cronJob(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'batch',
     kind: 'CronJob',
     resource: 'cronjobs',
@@ -197,18 +194,18 @@ export function cronJob(dialect: Dialect): ResourceDef {
       metadataTold: { status: [] },
       validateName: dnsSubdomain,
       hasStatus: true,
-      prepareForCreate: (_, object) => dropDisabledOf(object),
-      prepareForUpdate: (context, object, old) => {
-        if (context.subresource !== 'status') dropDisabledOf(object, old);
-      },
       validateCreate: (_, object) => [
-        ...validate(object, undefined, templateRules(dialect, undefined)),
+        ...validate(object, undefined, templateRules({ dialect, features }, undefined)),
         ...validateName(object),
       ],
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? []
-          : validate(object, old, templateRules(dialect, objectAt(old, ...templatePath))),
+          : validate(
+              object,
+              old,
+              templateRules({ dialect, features }, objectAt(old, ...templatePath)),
+            ),
       warnings: (object, old) => warnings(object, old, dialect),
     },
     subresources: [statusSubresource],

@@ -8,9 +8,10 @@ import type { ApiObject } from '../../meta/types.ts';
 import { selectorText, wideColumns } from '../apps/workload.ts';
 import { age, ageColumn, at, column, nameColumn, numberAt, textAt } from '../cells.ts';
 import { defineKind, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { dropDisabledOfTemplate, templateOf } from '../pod/disabled.ts';
+import { templateOf } from '../pod/disabled.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import { templateRules } from '../pod/template.ts';
 import { validateJobStatus } from './job-status.ts';
@@ -105,9 +106,10 @@ const fieldsOf = (object: JsonObject) => ({
 });
 
 /** Job: pods that run until enough of them have succeeded. */
-export function job(dialect: Dialect): ResourceDef {
+export function job(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'batch',
     kind: 'Job',
     resource: 'jobs',
@@ -144,17 +146,16 @@ export function job(dialect: Dialect): ResourceDef {
         'Background to remove them or set propagationPolicy=Orphan to suppress this warning',
       prepareForCreate: (_, object) => {
         prepareLabels(object, dialect);
-        dropDisabledOfTemplate(object);
       },
       prepareForUpdate: (context, object, old) => {
         partLabels(object, templateLabels(object));
-        if (context.subresource !== 'status') dropDisabledOfTemplate(object, old);
       },
-      validateCreate: (_, object) => validateJob(object, templateRules(dialect, undefined)),
+      validateCreate: (_, object) =>
+        validateJob(object, templateRules({ dialect, features }, undefined)),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? validateJobStatus(object, old)
-          : validateJobUpdate(object, old, templateRules(dialect, templateOf(old))),
+          : validateJobUpdate(object, old, templateRules({ dialect, features }, templateOf(old))),
       warnings: (object, old) => jobWarnings(object, old, dialect),
     },
     subresources: [statusSubresource],

@@ -5,6 +5,7 @@ import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 
 interface Lease extends ApiObject {
   spec?: {
@@ -15,12 +16,6 @@ interface Lease extends ApiObject {
     strategy?: string;
     preferredHolder?: string;
   };
-}
-
-function dropDisabled(object: Lease, old?: Lease): void {
-  if (object.spec === undefined) return;
-  if (old?.spec?.strategy === undefined) delete object.spec.strategy;
-  if (old?.spec?.preferredHolder === undefined) delete object.spec.preferredHolder;
 }
 
 function validate(object: Lease): FieldError[] {
@@ -38,12 +33,13 @@ function validate(object: Lease): FieldError[] {
 }
 
 /** Lease: who holds a role, renewed while it lives. */
-export function lease(dialect: Dialect): ResourceDef {
+export function lease(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const holderColumn = column('Holder', (object) => textAt(object, 'spec', 'holderIdentity'), {
     description: 'Identity of the holder.',
   });
   return defineKind({
     dialect,
+    features,
     facts: 'coordination',
     kind: 'Lease',
     resource: 'leases',
@@ -51,8 +47,6 @@ export function lease(dialect: Dialect): ResourceDef {
     versions: [{ version: 'v1', columns: [nameColumn, holderColumn, ageColumn] }],
     strategy: {
       validateName: dnsSubdomain,
-      prepareForCreate: (_, object) => dropDisabled(object as Lease),
-      prepareForUpdate: (_, object, old) => dropDisabled(object as Lease, old as Lease),
       validateCreate: (_, object) => validate(object as Lease),
       validateUpdate: (_, object) => validate(object as Lease),
       allowCreateOnUpdate: true,

@@ -5,6 +5,7 @@ import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, nameColumn, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { fillAmounts, objectAt, objectsAt } from '../fill.ts';
 import { dropNodeConfig, syncPodCidrs, validateNode, validateNodeUpdate } from './node-rules.ts';
 
@@ -89,9 +90,10 @@ function deprecatedFields(object: JsonObject, dialect: Dialect): string[] {
 const titled = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
 
 /** Node: a machine; its agent registers it together with its status. */
-export function node(dialect: Dialect): ResourceDef {
+export function node(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'core',
     kind: 'Node',
     resource: 'nodes',

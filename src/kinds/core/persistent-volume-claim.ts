@@ -4,6 +4,7 @@ import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../fill.ts';
 import { fillResources } from '../pod/defaults.ts';
 import {
@@ -74,9 +75,13 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
 ];
 
 /** PersistentVolumeClaim: a request for storage. */
-export function persistentVolumeClaim(dialect: Dialect): ResourceDef {
+export function persistentVolumeClaim(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'core',
     kind: 'PersistentVolumeClaim',
     resource: 'persistentvolumeclaims',

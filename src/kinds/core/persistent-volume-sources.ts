@@ -3,10 +3,11 @@ import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
 import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import { at, textAt } from '../cells.ts';
+import { defaultFeatures } from '../features.ts';
 import { objectAt } from '../fill.ts';
 import { driverName } from '../pod/driver-name.ts';
 import { isSet, needed, noBacksteps } from '../pod/fields.ts';
-import { nothingAllowed } from '../pod/rules.ts';
+import { newPodRules } from '../pod/rules.ts';
 import { persistentIscsi, sourceRule } from '../pod/volume-sources.ts';
 
 interface SourceContext {
@@ -23,7 +24,7 @@ const shared =
   (source, path, { volume, dialect }) =>
     sourceRule(name)?.(source, path, {
       volume,
-      rules: { dialect, allow: nothingAllowed },
+      rules: newPodRules({ dialect, features: defaultFeatures }),
     }) ?? [];
 
 /** A secret named with its namespace, both of which must then be there. */
@@ -41,7 +42,10 @@ const glusterfs: Rule = (source, path) => {
 };
 
 const iscsi: Rule = (source, path, { volume, dialect }) =>
-  persistentIscsi(source, path, { volume, rules: { dialect, allow: nothingAllowed } });
+  persistentIscsi(source, path, {
+    volume,
+    rules: newPodRules({ dialect, features: defaultFeatures }),
+  });
 
 const flexVolume: Rule = (source, path, context) => shared('flexVolume')(source, path, context);
 

@@ -5,6 +5,7 @@ import { dnsSubdomain } from '../../meta/names.ts';
 import { formatTime } from '../../meta/times.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../fill.ts';
 import { fillDrivers } from '../pod/defaults.ts';
 import { validateVolume, validateVolumeUpdate } from './persistent-volume-rules.ts';
@@ -82,9 +83,13 @@ const columnsOf = (dialect: Dialect): readonly ColumnDef[] => [
 ];
 
 /** PersistentVolume: a piece of storage. */
-export function persistentVolume(dialect: Dialect): ResourceDef {
+export function persistentVolume(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'core',
     kind: 'PersistentVolume',
     resource: 'persistentvolumes',

@@ -5,9 +5,9 @@ import { dnsSubdomain } from '../../meta/names.ts';
 import { exampleTemplate } from '../apps/workload.ts';
 import { at, column, labelsText, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, objectAt, objectsAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
-import { dropDisabled } from '../pod/disabled.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import type { PodRules } from '../pod/rules.ts';
 import { templateRules, validatePodTemplate } from '../pod/template.ts';
@@ -17,13 +17,14 @@ const validate = (object: JsonObject, rules: PodRules) =>
   validatePodTemplate(ensure(object, 'template'), 'template', rules);
 
 /** PodTemplate: a pod to be made by somebody. */
-export function podTemplate(dialect: Dialect): ResourceDef {
+export function podTemplate(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const list = (member: string) => (object: Parameters<typeof objectsAt>[0]) =>
     objectsAt(object, 'template', 'spec', 'containers')
       .map((one) => textAt(one, member))
       .join(',');
   return defineKind({
     dialect,
+    features,
     facts: 'core',
     kind: 'PodTemplate',
     resource: 'podtemplates',
@@ -51,12 +52,10 @@ export function podTemplate(dialect: Dialect): ResourceDef {
     generation: true,
     strategy: {
       validateName: dnsSubdomain,
-      prepareForCreate: (_, object) => dropDisabled(objectAt(object, 'template', 'spec')),
-      prepareForUpdate: (_, object, old) =>
-        dropDisabled(objectAt(object, 'template', 'spec'), objectAt(old, 'template', 'spec')),
-      validateCreate: (_, object) => validate(object, templateRules(dialect, undefined)),
+      validateCreate: (_, object) =>
+        validate(object, templateRules({ dialect, features }, undefined)),
       validateUpdate: (_, object, old) =>
-        validate(object, templateRules(dialect, objectAt(old, 'template'))),
+        validate(object, templateRules({ dialect, features }, objectAt(old, 'template'))),
       warnings: (object, old) => templateWarnings(object, old, { path: ['template'], dialect }),
       deleteAnswers: 'object',
     },

@@ -4,6 +4,7 @@ import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { at, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillAddresses, fillHostPorts, fillPodSpec, requestsFromLimits } from '../pod/defaults.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
@@ -61,9 +62,10 @@ const subresources: readonly SubresourceDef[] = [
 ];
 
 /** Pod: containers that run together. Deletion leaves it time to end. */
-export function pod(dialect: Dialect): ResourceDef {
+export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'core',
     kind: 'Pod',
     resource: 'pods',
@@ -86,10 +88,15 @@ export function pod(dialect: Dialect): ResourceDef {
       validateName: dnsSubdomain,
       hasStatus: true,
       prepareForCreate: (context, object) => preparePod(context, object, dialect),
-      validateCreate: (_, object) => validateNewPod(object, dialect),
+      validateCreate: (_, object) => validateNewPod(object, { dialect, features }),
       prepareForUpdate: preparePodUpdate,
       validateUpdate: (context, object, old) =>
-        validatePodChange({ subresource: context.subresource, object, old, dialect }),
+        validatePodChange({
+          subresource: context.subresource,
+          object,
+          old,
+          ports: { dialect, features },
+        }),
       warnings: (object, old) => (old === undefined ? newPodWarnings(object, dialect) : []),
       resetFields: {
         '': ['status'],

@@ -8,6 +8,7 @@ import { exampleTemplate, wideColumns } from '../apps/workload.ts';
 import { at, column, labelsText, numberAt } from '../cells.ts';
 import { sameOrEmpty, sortedKeys } from '../checks.ts';
 import { defineKind, scaleSubresource, statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
 import { fillPodSpec } from '../pod/defaults.ts';
 import { noneNegative } from '../pod/fields.ts';
@@ -80,9 +81,13 @@ function keptForOthers(object: ApiObject, old: ApiObject, dialect: Dialect): Fie
 }
 
 /** ReplicationController: the older ReplicaSet. */
-export function replicationController(dialect: Dialect): ResourceDef {
+export function replicationController(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'core',
     kind: 'ReplicationController',
     resource: 'replicationcontrollers',
@@ -106,10 +111,13 @@ export function replicationController(dialect: Dialect): ResourceDef {
     storage: { prefix: '/registry/controllers/', fieldsOf: replicaFields },
     generation: true,
     strategy: {
-      ...replicaStrategy(dialect, {
-        validate,
-        changed: (object, old) => keptForOthers(object, old, dialect),
-      }),
+      ...replicaStrategy(
+        { dialect, features },
+        {
+          validate,
+          changed: (object, old) => keptForOthers(object, old, dialect),
+        },
+      ),
       defaultPropagation: 'Orphan',
     },
     subresources: [scaleSubresource, statusSubresource],

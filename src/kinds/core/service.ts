@@ -6,6 +6,7 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, numberAt, textAt } from '../cells.ts';
 import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { validateServiceStatus } from './service/load-balancer-status.ts';
 import { asService, isExternallyAccessible, needsClusterIp } from './service/spec.ts';
@@ -13,7 +14,7 @@ import { dropTypeDependent } from './service/transitions.ts';
 import { validateService, validateServiceUpdate } from './service/validation.ts';
 import { serviceWarnings } from './service/warnings.ts';
 
-function fillDefaults(object: ApiObject): void {
+function fillDefaults(object: ApiObject, features: Features): void {
   const { spec } = asService(object);
   const members: JsonObject = spec;
   fill(members, { sessionAffinity: 'None', type: 'ClusterIP' });
@@ -31,6 +32,7 @@ function fillDefaults(object: ApiObject): void {
   if (needsClusterIp(spec)) fillAbsent(members, { internalTrafficPolicy: 'Cluster' });
   if (spec.type !== 'LoadBalancer') return;
   fill(members, { allocateLoadBalancerNodePorts: true });
+  if (!features.enabled('LoadBalancerIPMode')) return;
   for (const one of objectsAt(object, 'status', 'loadBalancer', 'ingress')) {
     if (textAt(one, 'ip') !== '') fillAbsent(one, { ipMode: 'VIP' });
   }
@@ -94,22 +96,24 @@ const columns: readonly ColumnDef[] = [
 export interface ServiceOptions {
   /** Absent: none are given, as for a tool that only reads objects. */
   readonly allocate?: Strategy['allocate'];
+  readonly features?: Features | undefined;
   /** Frees what the Service had. */
   readonly afterRemoval?: Strategy['afterRemoval'];
 }
 
 /** Service: a name and address for a changing set of pods. */
 export function service(dialect: Dialect, options: ServiceOptions = {}): ResourceDef {
-  const { allocate, afterRemoval } = options;
+  const { allocate, afterRemoval, features = defaultFeatures } = options;
   return defineKind({
     dialect,
+    features,
     facts: 'core',
     kind: 'Service',
     resource: 'services',
     scope: 'Namespaced',
     shortNames: ['svc'],
     categories: ['all'],
-    versions: [{ version: 'v1', defaults: fillDefaults, columns }],
+    versions: [{ version: 'v1', defaults: (object) => fillDefaults(object, features), columns }],
     storage: {
       prefix: '/registry/services/specs/',
       fieldsOf: (object) => ({
@@ -132,7 +136,7 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
       },
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
-          ? validateServiceStatus(asService(object))
+          ? validateServiceStatus(asService(object), features)
           : validateServiceUpdate(asService(object), asService(old), dialect),
       warnings: (object) => serviceWarnings(asService(object), dialect),
       allowCreateOnUpdate: true,

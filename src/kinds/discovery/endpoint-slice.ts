@@ -6,6 +6,7 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { immutable, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { fillAbsent, objectAt, objectsAt } from '../fill.ts';
 import { validateEndpointSlice } from './endpoint-slice-rules.ts';
 
@@ -84,10 +85,11 @@ function countGeneration(object: ApiObject, old: ApiObject): void {
 }
 
 /** EndpointSlice: some of the addresses behind a Service. */
-export function endpointSlice(dialect: Dialect): ResourceDef {
+export function endpointSlice(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   const nodeLabel = dialect.label('hostname');
   return defineKind({
     dialect,
+    features,
     facts: 'discovery',
     kind: 'EndpointSlice',
     resource: 'endpointslices',

@@ -1,12 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, required } from '../../meta/field-error.ts';
-import { formatIpAddress, parseIpAddress } from '../../meta/ip-address.ts';
+import { type FieldError, goQuoted, invalidGo, required } from '../../meta/field-error.ts';
+import { formatAsRead, parseIpAddress } from '../../meta/ip-address.ts';
 import { breaks, dnsSubdomain, type NameRule, pathSegment } from '../../meta/names.ts';
 import { strictAddressProblem } from '../../meta/strict-address.ts';
 import { at, column, nameColumn, textAt } from '../cells.ts';
-import { immutable } from '../checks.ts';
+import { sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectAt } from '../fill.ts';
 
@@ -25,11 +25,12 @@ export function addressLabels(dialect: Dialect): {
 }
 
 const validateName: NameRule = (name) => {
+  const segment = pathSegment(name);
+  if (segment.length > 0) return segment;
   const problem = strictAddressProblem(name);
   if (problem !== undefined) return [problem];
   const address = parseIpAddress(name);
-  const isMapped = address?.family === 4 && name.includes(':');
-  const isCanonical = address !== undefined && !isMapped && formatIpAddress(address) === name;
+  const isCanonical = address !== undefined && formatAsRead(name, address) === name;
   return isCanonical ? [] : ['must be a canonical format IP address'];
 };
 
@@ -48,6 +49,18 @@ function validate(object: JsonObject): FieldError[] {
     ...needed('name'),
     ...(member('namespace') === '' ? [] : segment('namespace')),
   ];
+}
+
+function validateKept(object: JsonObject, old: JsonObject): FieldError[] {
+  const parent = objectAt(object, 'spec', 'parentRef');
+  if (sameOrEmpty(parent, objectAt(old, 'spec', 'parentRef'))) return [];
+  const shown = () => {
+    const members = ['group', 'resource', 'namespace', 'name'].map(
+      (name) => `${name[0]?.toUpperCase()}${name.slice(1)}:${goQuoted(textAt(parent, name))}`,
+    );
+    return `networking.ParentReference{${members.join(', ')}}`;
+  };
+  return [invalidGo('spec.parentRef', shown, 'field is immutable')];
 }
 
 /** Who holds an address: `services/default/example`. */
@@ -77,14 +90,7 @@ export function ipAddress(dialect: Dialect): ResourceDef {
       metadataTold: { '': ['whole', 'change'] },
       validateName,
       validateCreate: (_, object) => validate(object),
-      validateUpdate: (_, object, old) => [
-        ...validate(object),
-        ...immutable(
-          'spec.parentRef',
-          at(object, 'spec', 'parentRef'),
-          at(old, 'spec', 'parentRef'),
-        ),
-      ],
+      validateUpdate: (_, object, old) => [...validate(object), ...validateKept(object, old)],
     },
     example: () => ({
       apiVersion: `${dialect.group('networking')}/v1beta1`,

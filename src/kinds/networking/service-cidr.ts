@@ -2,17 +2,12 @@ import type { JsonObject } from '../../base/json.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { type FieldError, goQuoted, invalid, invalidGo, required } from '../../meta/field-error.ts';
-import {
-  formatIpAddress,
-  type IpBlock,
-  parseIpAddress,
-  parseIpBlock,
-} from '../../meta/ip-address.ts';
+import { formatAsRead, type IpBlock, parseIpAddress, parseIpBlock } from '../../meta/ip-address.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import { strictAddressProblem } from '../../meta/strict-address.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
-import { goStrings, immutable } from '../checks.ts';
+import { ageColumn, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { goStrings, same } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { objectsAt } from '../fill.ts';
 
@@ -55,9 +50,10 @@ function validateCidr(cidr: string, path: string): FieldError[] {
   if (problem !== undefined || block === undefined) {
     return [invalid(path, cidr, `netip.ParsePrefix(${goQuoted(cidr)}): ${problem}`)];
   }
-  const { address, base, prefixBits } = block;
+  const { address, base } = block;
   const isBase = address.bits === base.bits;
-  const isCanonical = `${formatIpAddress(address)}/${prefixBits}` === cidr;
+  const bits = cidr.slice(cidr.indexOf('/') + 1);
+  const isCanonical = `${formatAsRead(cidr, address)}/${bits}` === cidr;
   return [
     ...(isBase
       ? []
@@ -107,7 +103,9 @@ export function serviceCidr(dialect: Dialect): ResourceDef {
           ? []
           : [
               ...validate(object),
-              ...immutable(field, at(object, 'spec', 'cidrs'), at(old, 'spec', 'cidrs')),
+              ...(same([...cidrsOf(object)], [...cidrsOf(old)])
+                ? []
+                : [invalidGo(field, () => goStrings(cidrsOf(object)), 'field is immutable')]),
             ],
       resetFields: { '': ['status'], status: ['spec'] },
     },

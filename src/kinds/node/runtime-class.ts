@@ -6,17 +6,18 @@ import { breaks, dnsLabel, dnsSubdomain } from '../../meta/names.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { immutable, sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures } from '../features.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { validateTolerations } from '../pod/placement.ts';
 import { validateResources } from '../pod/resources.ts';
-import { nothingAllowed } from '../pod/rules.ts';
+import { newPodRules } from '../pod/rules.ts';
 import { validateLabels } from '../pod/template.ts';
 import { nodeLabelMessage } from '../pod/warnings.ts';
 
 function validate(object: JsonObject, dialect: Dialect): FieldError[] {
   const scheduling = objectAt(object, 'scheduling');
   const overhead = objectAt(object, 'overhead', 'podFixed');
-  const rules = { dialect, allow: nothingAllowed };
+  const rules = newPodRules({ dialect, features: defaultFeatures });
   return [
     ...breaks('handler', textAt(object, 'handler'), dnsLabel),
     ...(overhead === undefined ? [] : validateResources({ limits: overhead }, 'overhead', rules)),

@@ -1,20 +1,22 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { Dialect } from '../../dialect.ts';
-import { textAt } from '../cells.ts';
+import { strictEnvironmentName } from '../../meta/names.ts';
+import { listAt, numberAt, textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { validateAffinity } from './affinity.ts';
 import { isDeletionCost } from './annotations.ts';
 import { annotationsOf, plainPath } from './fields.ts';
 import { validateSpreadSelector } from './placement.ts';
 import { validateResources } from './resources.ts';
-import { type Allowances, nothingAllowed } from './rules.ts';
+import { type Allowances, newlyAllowed, type PodPorts } from './rules.ts';
 import { validateSysctls } from './security.ts';
 import { eachContainer } from './visit.ts';
 
 /** What a holder of a pod's metadata and spec already breaks, and an update of it may go on to. */
-export function allowancesOf(old: JsonObject | undefined, dialect: Dialect): Allowances {
+export function allowancesOf(old: JsonObject | undefined, ports: PodPorts): Allowances {
   const spec = objectAt(old, 'spec') ?? {};
-  const rules = { dialect, allow: nothingAllowed };
+  const { dialect, features } = ports;
+  const allow = newlyAllowed(features);
+  const rules = { ...ports, allow };
   const has = (errors: readonly { message: string }[], words: string) =>
     errors.some(({ message }) => message.includes(words));
   const resources = () =>
@@ -38,7 +40,25 @@ export function allowancesOf(old: JsonObject | undefined, dialect: Dialect): All
       (volume) => !objectsAt(volume, 'projected', 'sources').every(isPlain),
     ),
     hostSysctls: has(validateSysctls(spec, '', rules), "may not be specified when 'host"),
-    deletionCost: !isDeletionCost(annotationsOf(old), dialect),
+    deletionCost: allow.deletionCost || !isDeletionCost(annotationsOf(old), dialect),
+    relaxedSearches:
+      allow.relaxedSearches ||
+      listAt(spec, 'dnsConfig', 'searches').some((one) => one === '.' || `${one}`.includes('_')),
+    relaxedVariables:
+      allow.relaxedVariables ||
+      eachContainer(spec, '').some(({ container }) =>
+        objectsAt(container, 'env').some(
+          (variable) => strictEnvironmentName(textAt(variable, 'name')).length > 0,
+        ),
+      ),
+    zeroSleep:
+      allow.zeroSleep ||
+      eachContainer(spec, '').some(({ container }) =>
+        ['preStop', 'postStart'].some((name) => {
+          const sleep = objectAt(container, 'lifecycle', name, 'sleep');
+          return sleep !== undefined && numberAt(sleep, 'seconds') === 0;
+        }),
+      ),
   };
 }
 

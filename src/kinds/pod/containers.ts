@@ -51,8 +51,8 @@ function validateCommon(container: JsonObject, path: string, around: Surrounding
     ...(textAt(container, 'image') === '' ? [required(`${path}.image`)] : []),
     ...choice(container, path, 'terminationMessagePolicy', messagePolicies),
     ...validatePorts(objectsAt(container, 'ports'), `${path}.ports`),
-    ...validateEnvironment(objectsAt(container, 'env'), `${path}.env`),
-    ...validateEnvironmentSources(objectsAt(container, 'envFrom'), `${path}.envFrom`),
+    ...validateEnvironment(objectsAt(container, 'env'), `${path}.env`, rules),
+    ...validateEnvironmentSources(objectsAt(container, 'envFrom'), `${path}.envFrom`, rules),
     ...validateMounts(container, `${path}.volumeMounts`, volumes),
     ...validateDevices(container, `${path}.volumeDevices`, volumes),
     ...choice(container, path, 'imagePullPolicy', pullPolicies),
@@ -75,7 +75,7 @@ function validateRunning(spec: JsonObject, path: string, around: LiveSurrounding
     const found = validateCommon(container, field, around);
     if (names.has(name)) found.push(duplicate(`${field}.name`, name));
     names.add(name);
-    appendAll(found, validateLiveChecks(container, field, around.graceSeconds));
+    appendAll(found, validateLiveChecks(container, field, around));
     const why = 'may not be set for non-init containers';
     appendAll(found, refuseSet(container, ['restartPolicy'], { path: field, why }));
     return found;
@@ -103,7 +103,7 @@ function validatePreparing(spec: JsonObject, path: string, around: LiveSurroundi
     // Upstream counts within a list of this one container, and so always says `[0]`.
     appendAll(errors, hostPortConflicts([container], path));
     if (restart === 'Always') {
-      appendAll(errors, validateLiveChecks(container, field, around.graceSeconds));
+      appendAll(errors, validateLiveChecks(container, field, around));
     } else {
       const why = 'may not be set for init containers without restartPolicy=Always';
       appendAll(errors, refuseSet(container, liveChecks, { path: field, why }));

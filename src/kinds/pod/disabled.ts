@@ -1,53 +1,87 @@
 import type { JsonObject } from '../../base/json.ts';
 import { textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../fill.ts';
+import type { GatedFields } from '../gated-fields.ts';
 import { isSet } from './fields.ts';
 import { eachContainer } from './visit.ts';
 
-/**
- * Members whose features release 1.32 has off: what a new spec says of them is dropped, unless the
- * old one has them already.
- */
-const ofSpec = ['hostUsers', 'resourceClaims', 'resources'];
-const ofSecurity = ['seLinuxChangePolicy', 'supplementalGroupsPolicy'];
+const must = 'requiredDuringSchedulingIgnoredDuringExecution';
+const rather = 'preferredDuringSchedulingIgnoredDuringExecution';
 
-/** Drops from a pod's spec, wherever it stands, what belongs to features that are off. */
-export function dropDisabled(spec: JsonObject | undefined, old?: JsonObject): void {
-  if (spec === undefined) return;
-  dropMembers(spec, old, ofSpec);
-  dropMembers(objectAt(spec, 'securityContext'), objectAt(old, 'securityContext'), ofSecurity);
-  dropImages(spec, old);
-  dropTrustBundles(spec, old);
-  const containers = eachContainer(spec, '');
-  const before = eachContainer(old, '').map(({ container }) => container);
-  const usesResize = before.some((container) => isSet(container, 'resizePolicy'));
-  const usesClaims = isSet(old, 'resourceClaims');
-  const unmasked = before.some(
-    (container) => objectAt(container, 'securityContext')?.['procMount'] === 'Unmasked',
-  );
-  for (const { container } of containers) {
-    if (!usesResize) delete container['resizePolicy'];
-    const resources = objectAt(container, 'resources');
-    if (!usesClaims && resources !== undefined) delete resources['claims'];
-    const context = objectAt(container, 'securityContext');
-    // Not dropped, as older objects have it written.
-    if (!unmasked && isSet(context, 'procMount') && context) context['procMount'] = 'Default';
+/** The members of a pod's spec at `path` that belong to features. */
+export function podFields(path: string): readonly GatedFields[] {
+  const containers = `${path}.initContainers|containers|ephemeralContainers[]`;
+  const spread = `${path}.topologySpreadConstraints[]`;
+  const affinity = `${path}.affinity.podAffinity|podAntiAffinity`;
+  const keys = 'matchLabelKeys|mismatchLabelKeys';
+  const steps = path.split('.');
+  const specOf = (object: JsonObject | undefined) => objectAt(object, ...steps);
+  return [
+    { gates: ['UserNamespacesSupport'], drop: [`${path}.hostUsers`] },
+    {
+      gates: ['SupplementalGroupsPolicy'],
+      drop: [`${path}.securityContext.supplementalGroupsPolicy`],
+    },
+    { gates: ['SELinuxChangePolicy'], drop: [`${path}.securityContext.seLinuxChangePolicy`] },
+    { gates: ['PodLevelResources'], drop: [`${path}.resources`] },
+    { gates: ['NodeInclusionPolicyInPodTopologySpread'], drop: [`${spread}.nodeTaintsPolicy`] },
+    { gates: ['NodeInclusionPolicyInPodTopologySpread'], drop: [`${spread}.nodeAffinityPolicy`] },
+    { gates: ['MatchLabelKeysInPodTopologySpread'], drop: [`${spread}.matchLabelKeys`] },
+    {
+      gates: ['MatchLabelKeysInPodAffinity'],
+      drop: [`${affinity}.${must}[].${keys}`, `${affinity}.${rather}[].podAffinityTerm.${keys}`],
+    },
+    {
+      gates: ['DynamicResourceAllocation'],
+      drop: [`${containers}.resources.claims`, `${path}.resourceClaims`],
+      usedBy: [`${path}.resourceClaims`],
+    },
+    {
+      gates: ['ClusterTrustBundleProjection'],
+      drop: [`${path}.volumes[].projected.sources[].clusterTrustBundle`],
+    },
+    { gates: ['InPlacePodVerticalScaling'], drop: [`${containers}.resizePolicy`] },
+    { gates: ['SidecarContainers'], drop: [`${path}.initContainers[].restartPolicy`] },
+    {
+      gates: ['RecursiveReadOnlyMounts'],
+      drop: [`${containers}.volumeMounts[].recursiveReadOnly`],
+    },
+    {
+      gates: ['PodLifecycleSleepAction'],
+      drop: [`${containers}.lifecycle.preStop|postStart.sleep`],
+      settle: (object) => dropEmptyHandlers(specOf(object)),
+    },
+    {
+      gates: ['ImageVolume'],
+      drop: [],
+      usedBy: [`${path}.volumes[].image`],
+      settle: (object) => dropImages(specOf(object)),
+    },
+    {
+      gates: ['ProcMountType'],
+      drop: [],
+      settle: (object, old) => settleMounts(specOf(object), specOf(old)),
+    },
+  ];
+}
+
+/** Handlers that have lost what they did. */
+function dropEmptyHandlers(spec: JsonObject | undefined): void {
+  for (const { container } of eachContainer(spec, '')) {
+    const lifecycle = objectAt(container, 'lifecycle');
+    if (lifecycle === undefined) continue;
+    for (const name of ['preStop', 'postStart']) {
+      const handler = objectAt(lifecycle, name);
+      if (handler !== undefined && Object.keys(handler).length === 0) delete lifecycle[name];
+    }
+    if (Object.keys(lifecycle).length === 0) delete container['lifecycle'];
   }
 }
 
-function dropMembers(
-  holder: JsonObject | undefined,
-  old: JsonObject | undefined,
-  names: readonly string[],
-): void {
-  if (holder === undefined) return;
-  for (const name of names) if (!isSet(old, name)) delete holder[name];
-}
-
 /** Volumes of images go whole, and with them all that mounts them. */
-function dropImages(spec: JsonObject, old: JsonObject | undefined): void {
+function dropImages(spec: JsonObject | undefined): void {
+  if (spec === undefined) return;
   const isImage = (volume: JsonObject) => isSet(volume, 'image');
-  if (objectsAt(old, 'volumes').some(isImage)) return;
   const volumes = objectsAt(spec, 'volumes');
   const dropped = new Set(volumes.filter(isImage).map((volume) => textAt(volume, 'name')));
   if (dropped.size === 0) return;
@@ -68,22 +102,19 @@ function setList(holder: JsonObject, name: string, list: JsonObject[]): void {
   else holder[name] = list;
 }
 
-function dropTrustBundles(spec: JsonObject, old: JsonObject | undefined): void {
-  const sourcesOf = (volume: JsonObject) => objectsAt(volume, 'projected', 'sources');
-  const isUsed = objectsAt(old, 'volumes').some((volume) =>
-    sourcesOf(volume).some((source) => isSet(source, 'clusterTrustBundle')),
-  );
-  if (isUsed) return;
-  for (const volume of objectsAt(spec, 'volumes')) {
-    for (const source of sourcesOf(volume)) delete source['clusterTrustBundle'];
+/** Not dropped, as older objects have it written: what is there is the default. */
+function settleMounts(spec: JsonObject | undefined, old: JsonObject | undefined): void {
+  const isUnmasked = eachContainer(old, '').some(({ container }) => {
+    const mount = textAt(container, 'securityContext', 'procMount');
+    return mount !== '' && mount !== 'Default';
+  });
+  if (isUnmasked) return;
+  for (const { container } of eachContainer(spec, '')) {
+    const context = objectAt(container, 'securityContext');
+    if (isSet(context, 'procMount') && context) context['procMount'] = 'Default';
   }
 }
 
 /** The template of a controller's pods. */
 export const templateOf = (object: JsonObject | undefined): JsonObject | undefined =>
   objectAt(object, 'spec', 'template');
-
-/** Drops from a controller's template what belongs to features that are off. */
-export function dropDisabledOfTemplate(object: JsonObject, old?: JsonObject): void {
-  dropDisabled(objectAt(templateOf(object), 'spec'), objectAt(templateOf(old), 'spec'));
-}

@@ -7,10 +7,12 @@ import {
   dnsSubdomain,
   environmentName,
   qualifiedName,
+  strictEnvironmentName,
 } from '../../meta/names.ts';
 import { parseQuantity } from '../../meta/quantity.ts';
 import { at, textAt } from '../cells.ts';
 import { objectAt } from '../fill.ts';
+import type { PodRules } from './rules.ts';
 
 const variableFields = [
   'metadata.name',
@@ -25,12 +27,16 @@ const variableFields = [
 ];
 
 /** The `env` of one container. */
-export function validateEnvironment(variables: readonly JsonObject[], path: string): FieldError[] {
+export function validateEnvironment(
+  variables: readonly JsonObject[],
+  path: string,
+  { allow }: PodRules,
+): FieldError[] {
+  const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
   return variables.flatMap((variable, index) => {
     const field = `${path}[${index}]`;
     const name = textAt(variable, 'name');
-    const errors =
-      name === '' ? [required(`${field}.name`)] : breaks(`${field}.name`, name, environmentName);
+    const errors = name === '' ? [required(`${field}.name`)] : breaks(`${field}.name`, name, rule);
     return [...errors, ...validateValueFrom(variable, `${field}.valueFrom`)];
   });
 }
@@ -74,11 +80,13 @@ function validateKeyRef(ref: JsonObject, path: string): FieldError[] {
 export function validateEnvironmentSources(
   sources: readonly JsonObject[],
   path: string,
+  { allow }: PodRules,
 ): FieldError[] {
+  const rule = allow.relaxedVariables ? environmentName : strictEnvironmentName;
   return sources.flatMap((source, index) => {
     const field = `${path}[${index}]`;
     const prefix = textAt(source, 'prefix');
-    const errors = prefix === '' ? [] : breaks(`${field}.prefix`, prefix, environmentName);
+    const errors = prefix === '' ? [] : breaks(`${field}.prefix`, prefix, rule);
     const given = ['configMapRef', 'secretRef'].filter((name) => objectAt(source, name));
     for (const name of given) {
       appendAll(errors, validateNamedSource(textAt(source, name, 'name'), `${field}.${name}.name`));

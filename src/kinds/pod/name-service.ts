@@ -1,11 +1,12 @@
 import type { JsonObject } from '../../base/json.ts';
 import { appendAll } from '../../base/lists.ts';
 import { type FieldError, invalidGo, required } from '../../meta/field-error.ts';
-import { breaks, dnsSubdomain } from '../../meta/names.ts';
+import { breaks, dnsSubdomain, underscoreSubdomain } from '../../meta/names.ts';
 import { textAt } from '../cells.ts';
 import { goStrings } from '../checks.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { textsAt, validateIp } from './fields.ts';
+import type { Allowances, PodRules } from './rules.ts';
 
 /** How a pod's containers find names. */
 
@@ -15,7 +16,11 @@ const searchPathsMax = 32;
 const searchCharactersMax = 2048;
 
 /** `dnsConfig`, of which `dnsPolicy: None` needs at least a nameserver. */
-export function validateDnsConfig(spec: JsonObject, path: string): FieldError[] {
+export function validateDnsConfig(
+  spec: JsonObject,
+  path: string,
+  { allow }: PodRules,
+): FieldError[] {
   const config = objectAt(spec, 'dnsConfig');
   const servers = textsAt(config, 'nameservers');
   if (textAt(spec, 'dnsPolicy') === 'None') {
@@ -38,7 +43,7 @@ export function validateDnsConfig(spec: JsonObject, path: string): FieldError[] 
   });
   return [
     ...errors,
-    ...validateSearches(textsAt(config, 'searches'), `${path}.searches`),
+    ...validateSearches(textsAt(config, 'searches'), `${path}.searches`, allow),
     ...objectsAt(config, 'options').flatMap((option, index) =>
       textAt(option, 'name') === ''
         ? [required(`${path}.options[${index}]`, 'must not be empty')]
@@ -47,7 +52,11 @@ export function validateDnsConfig(spec: JsonObject, path: string): FieldError[] 
   ];
 }
 
-function validateSearches(searches: readonly string[], path: string): FieldError[] {
+function validateSearches(
+  searches: readonly string[],
+  path: string,
+  { relaxedSearches }: Allowances,
+): FieldError[] {
   const errors: FieldError[] = [];
   const refuse = (detail: string) =>
     errors.push(invalidGo(path, () => goStrings(searches), detail));
@@ -60,8 +69,10 @@ function validateSearches(searches: readonly string[], path: string): FieldError
     );
   }
   searches.forEach((search, index) => {
+    if (relaxedSearches && search === '.') return;
     const name = search.endsWith('.') ? search.slice(0, -1) : search;
-    appendAll(errors, breaks(`${path}[${index}]`, name, dnsSubdomain));
+    const rule = relaxedSearches ? underscoreSubdomain : dnsSubdomain;
+    appendAll(errors, breaks(`${path}[${index}]`, name, rule));
   });
   return errors;
 }

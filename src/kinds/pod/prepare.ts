@@ -9,7 +9,6 @@ import { ensure, objectAt, objectsAt } from '../fill.ts';
 import { mergeLabelKeys } from './affinity.ts';
 import { appArmorPrefix } from './annotations.ts';
 import { fillAddresses } from './defaults.ts';
-import { dropDisabled } from './disabled.ts';
 import { annotationsOf, optionalText } from './fields.ts';
 import { qualityOfService } from './quality.ts';
 import { validateAppArmorProfile } from './security.ts';
@@ -23,7 +22,6 @@ export function preparePod(context: StrategyContext, object: ApiObject, dialect:
   const quality = textAt(object, 'status', 'qosClass') || qualityOfService(spec);
   const status: JsonObject = { phase: 'Pending', qosClass: quality };
   object['status'] = status;
-  dropDisabled(spec);
   if (objectsAt(spec, 'schedulingGates').length > 0) {
     status['conditions'] = [
       {
@@ -120,7 +118,6 @@ export function preparePodUpdate(
     }
     default:
   }
-  dropDisabled(objectAt(object, 'spec'), before);
 }
 
 /** A pod that has its node is scheduled. */

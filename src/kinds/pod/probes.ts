@@ -10,6 +10,7 @@ import {
 import { at, listAt, textAt } from '../cells.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { intAt, needed, noneNegative, portNumber, portNumberOrName } from './fields.ts';
+import type { PodRules } from './rules.ts';
 
 type Rule = (action: JsonObject, path: string) => FieldError[];
 
@@ -42,10 +43,15 @@ const grpc: Rule = (action, path) => portNumber(`${path}.port`, intAt(action, 'p
 
 /** A pause at most as long as the pod has to end; unless how long that is cannot be told. */
 const sleep =
-  (graceSeconds: number | undefined): Rule =>
+  (graceSeconds: number | undefined, { allow }: PodRules): Rule =>
   (action, path) => {
     const seconds = intAt(action, 'seconds') ?? 0;
-    if (graceSeconds === undefined || (seconds > 0 && seconds <= graceSeconds)) return [];
+    const least = allow.zeroSleep ? 0 : 1;
+    if (graceSeconds === undefined || (seconds >= least && seconds <= graceSeconds)) return [];
+    if (allow.zeroSleep) {
+      const range = 'must be non-negative and less than terminationGracePeriodSeconds';
+      return [invalid(path, seconds, `${range} (${graceSeconds})`)];
+    }
     const detail =
       `must be greater than 0 and less than terminationGracePeriodSeconds (${graceSeconds}). ` +
       'Enable AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep.';
@@ -103,10 +109,10 @@ function validateProbe(probe: JsonObject, path: string): FieldError[] {
 export function validateLiveChecks(
   container: JsonObject,
   path: string,
-  graceSeconds: number | undefined,
+  { graceSeconds, rules }: { graceSeconds: number | undefined; rules: PodRules },
 ): FieldError[] {
   const errors: FieldError[] = [];
-  const hookActions = { exec, httpGet, tcpSocket, sleep: sleep(graceSeconds) };
+  const hookActions = { exec, httpGet, tcpSocket, sleep: sleep(graceSeconds, rules) };
   for (const name of ['postStart', 'preStop']) {
     const hook = objectAt(container, 'lifecycle', name);
     if (hook === undefined) continue;

@@ -19,23 +19,25 @@ import { isDeletionCost } from './annotations.ts';
 import { validateClaimStatuses, validateGiven } from './container-status.ts';
 import { annotationsOf, validateIp } from './fields.ts';
 import { goStructs } from './go-text.ts';
-import { nothingAllowed } from './rules.ts';
+import { newlyAllowed, type PodPorts } from './rules.ts';
 import { validateAnnotationUpdate } from './update.ts';
 
 /** What a node may say of a pod that it runs. */
 export function validatePodStatus(
   object: ApiObject,
   old: ApiObject,
-  dialect: Dialect,
+  ports: PodPorts,
 ): FieldError[] {
   const [status, before] = [objectAt(object, 'status') ?? {}, objectAt(old, 'status') ?? {}];
   const spec = objectAt(old, 'spec') ?? {};
   const policy = textAt(spec, 'restartPolicy');
   const restarting = restartable(spec);
   // The rest of what may be kept is about the spec, which stays as it is.
-  const allow = { ...nothingAllowed, deletionCost: !isDeletionCost(annotationsOf(old), dialect) };
+  const allowed = newlyAllowed(ports.features);
+  const keepsCost = !isDeletionCost(annotationsOf(old), ports.dialect);
+  const allow = { ...allowed, deletionCost: allowed.deletionCost || keepsCost };
   return [
-    ...validateAnnotationUpdate(object, old, { dialect, pod: object, allow }),
+    ...validateAnnotationUpdate(object, old, { ...ports, pod: object, allow }),
     ...validateConditions(status),
     ...validateNomination(status, before),
     ...validateQuality(status, before),

@@ -6,15 +6,20 @@ import { listAt, textAt } from '../cells.ts';
 import { ensure } from '../fill.ts';
 import { validateProfileAgreement } from './annotations.ts';
 import { annotationsOf } from './fields.ts';
-import { nothingAllowed } from './rules.ts';
+import { newlyAllowed, type PodPorts } from './rules.ts';
 import { validatePodStatus } from './status.ts';
 import { validateAddedContainers, validatePod, validatePodUpdate } from './update.ts';
 import { podWarnings } from './warnings.ts';
 
 /** Judges a Pod that is to be made. */
-export function validateNewPod(object: ApiObject, dialect: Dialect): FieldError[] {
+export function validateNewPod(object: ApiObject, ports: PodPorts): FieldError[] {
+  const { dialect } = ports;
   const spec = ensure(object, 'spec');
-  const errors = validatePod(object, { dialect, pod: object, allow: nothingAllowed });
+  const errors = validatePod(object, {
+    ...ports,
+    pod: object,
+    allow: newlyAllowed(ports.features),
+  });
   if (listAt(spec, 'ephemeralContainers').length > 0) {
     errors.push(forbiddenField('spec.ephemeralContainers', 'cannot be set on create'));
   }
@@ -33,16 +38,16 @@ export function validatePodChange(change: {
   subresource: string;
   object: ApiObject;
   old: ApiObject;
-  dialect: Dialect;
+  ports: PodPorts;
 }): readonly FieldError[] {
-  const { subresource, object, old, dialect } = change;
+  const { subresource, object, old, ports } = change;
   switch (subresource) {
     case '':
-      return validatePodUpdate(object, old, dialect);
+      return validatePodUpdate(object, old, ports);
     case 'status':
-      return validatePodStatus(object, old, dialect);
+      return validatePodStatus(object, old, ports);
     case 'ephemeralcontainers':
-      return validateAddedContainers(object, old, dialect);
+      return validateAddedContainers(object, old, ports);
     default:
       return [];
   }

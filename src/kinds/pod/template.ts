@@ -1,5 +1,4 @@
 import type { JsonObject } from '../../base/json.ts';
-import type { Dialect } from '../../dialect.ts';
 import {
   type FieldError,
   forbiddenField,
@@ -20,14 +19,19 @@ import { allowancesOf } from './allowances.ts';
 import { validatePodAnnotations, validateProfileAgreement } from './annotations.ts';
 import { annotationsOf, validateAnnotations, validateLabels } from './fields.ts';
 import { goSelector, goStringMap } from './go-text.ts';
-import { nothingAllowed, type PodRules } from './rules.ts';
+import { newlyAllowed, type PodPorts, type PodRules } from './rules.ts';
 import { validatePodSpec } from './validate.ts';
 
 export { validateLabels } from './fields.ts';
 
 /** The rules of a template; of one that replaces `old`, what that broke already is let pass. */
-export function templateRules(dialect: Dialect, old: JsonObject | undefined): PodRules {
-  return { dialect, allow: old === undefined ? nothingAllowed : allowancesOf(old, dialect) };
+export function templateRules(
+  { dialect, features }: PodPorts,
+  old: JsonObject | undefined,
+): PodRules {
+  const ports = { dialect, features };
+  const allow = old === undefined ? newlyAllowed(features) : allowancesOf(old, ports);
+  return { ...ports, allow };
 }
 
 /** `spec.selector` of a workload kind: there, right, and not empty. */

@@ -1,6 +1,5 @@
 import { cloneJson, type JsonObject } from '../../base/json.ts';
 import { appendAll, firstByName } from '../../base/lists.ts';
-import type { Dialect } from '../../dialect.ts';
 import { type FieldError, forbiddenField, invalid, required } from '../../meta/field-error.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, listAt, numberAt, textAt } from '../cells.ts';
@@ -17,7 +16,7 @@ import { goDifference } from './difference.ts';
 import { annotationsOf, intAt, isSet } from './fields.ts';
 import { keepNodeAffinity, validateNodeSelection } from './gated.ts';
 import { validateTolerations } from './placement.ts';
-import type { PodRules } from './rules.ts';
+import type { PodPorts, PodRules } from './rules.ts';
 import { validatePodSpec } from './validate.ts';
 
 const annotationsPath = 'metadata.annotations';
@@ -50,20 +49,20 @@ function refuseTokens(spec: JsonObject): FieldError[] {
   );
 }
 
-const changeRules = (object: ApiObject, old: ApiObject, dialect: Dialect): PodRules => ({
-  dialect,
+const changeRules = (object: ApiObject, old: ApiObject, ports: PodPorts): PodRules => ({
+  ...ports,
   pod: object,
-  allow: allowancesOf(old, dialect),
+  allow: allowancesOf(old, ports),
 });
 
 /** What of a Pod may change: images, the deadline, tolerations that are added, gates that go. */
 export function validatePodUpdate(
   object: ApiObject,
   old: ApiObject,
-  dialect: Dialect,
+  ports: PodPorts,
 ): FieldError[] {
   const [spec, before] = [ensure(object, 'spec'), ensure(old, 'spec')];
-  const rules = changeRules(object, old, dialect);
+  const rules = changeRules(object, old, ports);
   const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
   for (const member of ['containers', 'initContainers']) {
     const counts = [spec, before].map((one) => listAt(one, member).length);
@@ -214,14 +213,14 @@ function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
 export function validateAddedContainers(
   object: ApiObject,
   old: ApiObject,
-  dialect: Dialect,
+  ports: PodPorts,
 ): FieldError[] {
-  const mirror = mirrorAnnotation(dialect);
+  const mirror = mirrorAnnotation(ports.dialect);
   if (at(old, 'metadata', 'annotations', mirror) !== undefined) {
     // A path without a name, as upstream writes one.
     return [forbiddenField('[]', 'static pods do not support ephemeral containers')];
   }
-  const rules = changeRules(object, old, dialect);
+  const rules = changeRules(object, old, ports);
   const errors = [...validatePod(object, rules), ...validateAnnotationUpdate(object, old, rules)];
   const containers = objectsAt(object, 'spec', 'ephemeralContainers');
   const added = firstByName(containers, (one) => textAt(one, 'name'));

@@ -34,7 +34,7 @@ export function validatePodSpec(spec: JsonObject, path: string, rules: PodRules)
     ...validateLabels(objectAt(spec, 'nodeSelector'), `${path}.nodeSelector`),
     ...validatePodSecurity(spec, `${path}.securityContext`, rules),
     ...validateAffinity(spec, `${path}.affinity`, rules),
-    ...validateDnsConfig(spec, `${path}.dnsConfig`),
+    ...validateDnsConfig(spec, `${path}.dnsConfig`, rules),
     ...validateReadinessGates(spec, `${path}.readinessGates`),
     ...validateSchedulingGates(spec, `${path}.schedulingGates`),
     ...validateSpread(spec, `${path}.topologySpreadConstraints`, rules),

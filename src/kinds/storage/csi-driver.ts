@@ -16,6 +16,7 @@ import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
 import { goList, immutable, sameOrEmpty } from '../checks.ts';
 import { defineKind } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 
 interface TokenRequest extends JsonObject {
   audience?: string;
@@ -152,9 +153,10 @@ const columns: readonly ColumnDef[] = [
 ];
 
 /** CSIDriver: what a storage driver needs and can do (CSI-1, CSI-2). */
-export function csiDriver(dialect: Dialect): ResourceDef {
+export function csiDriver(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind({
     dialect,
+    features,
     facts: 'storage',
     kind: 'CSIDriver',
     resource: 'csidrivers',

@@ -9,26 +9,31 @@ import {
 import { parseIpAddress } from '../../../meta/ip-address.ts';
 import { breaks, dnsSubdomain } from '../../../meta/names.ts';
 import { textAt } from '../../cells.ts';
+import type { Features } from '../../features.ts';
 import { objectsAt } from '../../fill.ts';
 import { validIp } from '../addresses.ts';
 import type { Service } from './spec.ts';
 
 /** `status.loadBalancer` of a Service: only a load-balanced one has addresses. */
-export function validateServiceStatus(service: Service): FieldError[] {
+export function validateServiceStatus(service: Service, features: Features): FieldError[] {
   const path = 'status.loadBalancer.ingress';
   const ingress = objectsAt(service, 'status', 'loadBalancer', 'ingress');
-  if (ingress.length > 0 && service.spec.type !== 'LoadBalancer') {
+  const isBalanced = service.spec.type === 'LoadBalancer';
+  const isAllowed = isBalanced || features.enabled('AllowServiceLBStatusOnNonLB');
+  if (ingress.length > 0 && !isAllowed) {
     return [forbiddenField(path, "may only be used when `spec.type` is 'LoadBalancer'")];
   }
-  return ingress.flatMap((one, index) => validateIngress(one, `${path}[${index}]`));
+  return ingress.flatMap((one, index) => validateIngress(one, `${path}[${index}]`, features));
 }
 
-function validateIngress(ingress: JsonObject, path: string): FieldError[] {
+function validateIngress(ingress: JsonObject, path: string, features: Features): FieldError[] {
   const ip = textAt(ingress, 'ip');
   const errors = ip === '' ? [] : validIp(`${path}.ip`, ip);
   const mode = ingress['ipMode'];
   if (mode === undefined) {
-    if (ip !== '') errors.push(required(`${path}.ipMode`, 'must be specified when `ip` is set'));
+    if (ip !== '' && features.enabled('LoadBalancerIPMode')) {
+      errors.push(required(`${path}.ipMode`, 'must be specified when `ip` is set'));
+    }
   } else if (ip === '') {
     errors.push(forbiddenField(`${path}.ipMode`, 'may not be specified when `ip` is not set'));
   } else if (mode !== 'VIP' && mode !== 'Proxy') {
