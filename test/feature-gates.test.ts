@@ -1,8 +1,10 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type GateEntry, gateTable } from '../src/kinds/feature-gate-table.ts';
 import { defaultGates, describeGates, readFeatureGates } from '../src/server/feature-gates.ts';
 import { describeFlags, parseFlags } from '../src/server/flags.ts';
 import { serverFlags } from '../src/server/flags-table.ts';
+import { idleReason } from '../src/server/idle-gates.ts';
 import { readOptions } from '../src/server/options.ts';
 import { startTestServer } from './harness.ts';
 
@@ -205,10 +207,36 @@ describe('VER-7: help and deprecated flags', () => {
     for (const line of describeGates()) expect(help).toContain(line);
     expect(help).toContain('APIResponseCompression=true|false (BETA - default=true)');
     expect(help).toContain('CBORServingAndStorage=true|false (ALPHA - default=false)');
-    expect(help).toContain('WatchList=true|false (BETA - default=true; no effect in this server)');
+    expect(help).toContain('WatchList=true|false (BETA - default=true)');
+    expect(help).toContain(
+      'NodeSwap=true|false (BETA - default=true; no effect: of other components)',
+    );
     expect(help).toContain('KMSv1=true|false (DEPRECATED - default=false');
     expect(help).not.toContain('WatchBookmark=');
     expect(help).toContain('api/beta=true|false');
+  });
+
+  test('VER-7: a gate acts, or the help says that it does not', () => {
+    const source = readdirSync('src', { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
+      .filter((path) => !/(feature-gate-table|feature-gates|idle-gates)\.ts$/.test(path))
+      .map((path) => readFileSync(`src/${path}`, 'utf8'))
+      .join('\n');
+    const names = Object.keys(gateTable).filter((name) => !/^All(Alpha|Beta)$/.test(name));
+    const acting = names.filter((name) => source.includes(`'${name}'`));
+    expect(names.filter((name) => idleReason(name) === undefined)).toEqual(acting);
+  });
+
+  test('VER-7: a gate that cannot take effect is warned of in every release it can be set', () => {
+    const warningsOf = (pair: string, emulatedMinor = 32) =>
+      readFeatureGates([pair], { emulatedMinor }).warnings;
+    expect(warningsOf('ConsistentListFromCache=false')).toEqual([
+      'Setting feature gate ConsistentListFromCache=false has no effect: in this server it is ' +
+        'always on.',
+    ]);
+    expect(warningsOf('StrictCostEnforcementForVAP=false', 31)).toHaveLength(1);
+    expect(warningsOf('ConsistentListFromCache=true')).toEqual([]);
+    expect(warningsOf('NodeSwap=false')).toEqual([]);
   });
 
   test('VER-7: a deprecated flag warns when it is given, and says so in the help', () => {

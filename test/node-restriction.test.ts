@@ -31,7 +31,7 @@ beforeAll(async () => {
   await mustCreate(
     server,
     core('pods'),
-    pod('own', { nodeName: 'n1', serviceAccountName: 'robot' }),
+    pod('own', { nodeName: 'n1', serviceAccountName: 'robot', volumes: tokenVolumes }),
   );
   await mustCreate(server, core('pods'), pod('other', { nodeName: 'n2' }));
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
@@ -42,6 +42,12 @@ afterAll(async () => {
 });
 
 const core = (path: string) => `/api/v1/namespaces/${ns}/${path}`;
+
+/** Tokens for the server itself, and for one audience more. */
+const tokenVolumes = ['', 'vault'].map((audience, index) => ({
+  name: `token${index}`,
+  projected: { sources: [{ serviceAccountToken: { path: 'token', audience } }] },
+}));
 
 function pod(name: string, spec: object, metadata: object = {}): Loose {
   return {
@@ -357,14 +363,14 @@ describe('AUTHZ-9: what belongs to a node besides', () => {
   });
 
   test('AUTHZ-9: tokens bound to a pod that runs on it', async () => {
-    const ask = (reference?: object) =>
+    const ask = (reference?: object, audiences: string[] = []) =>
       server.post(
         core('serviceaccounts/robot/token'),
         {
           apiVersion: 'authentication.svc.io/v1',
           kind: 'TokenRequest',
           spec: {
-            audiences: [],
+            audiences,
             ...(reference === undefined ? {} : { boundObjectRef: reference }),
           },
         },
@@ -375,6 +381,7 @@ describe('AUTHZ-9: what belongs to a node besides', () => {
     const bound = { apiVersion: 'v1', kind: 'Pod' };
     const own = { ...bound, name: 'own', uid: await uidOf('own') };
     expect((await ask(own)).status).toBe(201);
+    expect((await ask(own, ['vault'])).status).toBe(201);
     const forbidden = (why: string) => `serviceaccounts "robot" is forbidden: ${why}`;
     await refused(ask(), forbidden('node requested token not bound to a pod'));
     await refused(
@@ -394,6 +401,11 @@ describe('AUTHZ-9: what belongs to a node besides', () => {
     await refused(
       ask({ ...bound, name: 'other', uid: await uidOf('other') }),
       forbidden('node requested token bound to a pod scheduled on a different node'),
+    );
+    await refused(ask(own, ['other']), forbidden('audience "other" not found in pod spec volume'));
+    await refused(
+      ask(own, ['vault', 'other']),
+      forbidden('node may only request 0 or 1 audiences'),
     );
   });
 });

@@ -1,7 +1,8 @@
 import { type JsonObject, jsonEqual } from '../base/json.ts';
 import { at, listAt, textAt } from '../kinds/cells.ts';
+import { requestedNames } from '../kinds/certificates/certificate-request.ts';
 import { objectAt, objectsAt } from '../kinds/fill.ts';
-import { configMapNames, secretNames } from '../kinds/pod/references.ts';
+import { claimNames, configMapNames, secretNames } from '../kinds/pod/references.ts';
 import { nodeOfUser } from '../meta/node-user.ts';
 import { notFound } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -34,6 +35,7 @@ export function nodeRestriction(tools: AdmissionTools): AdmissionPlugin {
     [name('leases', 'coordination'), lease(dialect.systemNamespace('node-lease'))],
     [name('csinodes', 'storage'), csiNode],
     [name('resourceslices', 'resource'), slice],
+    [name('certificatesigningrequests', 'certificates'), certificateRequest(tools)],
   ]);
   return {
     name: 'NodeRestriction',
@@ -247,6 +249,87 @@ function tokenRequest(tools: AdmissionTools): Restrict {
     if (textAt(pod, 'spec', 'nodeName') !== node) {
       refuse('node requested token bound to a pod scheduled on a different node');
     }
+    if (tools.isOn('ServiceAccountNodeAudienceRestriction')) {
+      await checkAudience(tools, { call, node, refuse }, pod);
+    }
+  };
+}
+
+/** A token is for an audience that the pod mounts tokens for, or a driver of its volumes does. */
+async function checkAudience(
+  tools: AdmissionTools,
+  { call, refuse }: Restricted,
+  pod: ApiObject,
+): Promise<void> {
+  const [audience = '', ...more] = listAt(call.object, 'spec', 'audiences').map(String);
+  if (more.length > 0) refuse('node may only request 0 or 1 audiences');
+  const problems: string[] = [];
+  for (const volume of objectsAt(pod, 'spec', 'volumes')) {
+    const isMounted = objectsAt(volume, 'projected', 'sources').some((source) => {
+      const token = objectAt(source, 'serviceAccountToken');
+      return token !== undefined && textAt(token, 'audience') === audience;
+    });
+    if (isMounted) return;
+    const driver = await driverOf(tools, pod, volume);
+    if (driver === undefined) continue;
+    if ('problem' in driver) problems.push(driver.problem);
+    else if (driver.audiences.includes(audience)) return;
+  }
+  const name = quote(audience);
+  const [problem] = problems;
+  if (problem === undefined) refuse(`audience ${name} not found in pod spec volume`);
+  const all = problems.length === 1 ? problem : `[${problems.join(', ')}]`;
+  refuse(`error validating audience ${name}: ${all}`);
+}
+
+type Driver = { readonly problem: string } | { readonly audiences: readonly string[] };
+
+/** What the driver of a volume asks tokens for; undefined for a volume without one. */
+async function driverOf(
+  tools: AdmissionTools,
+  pod: ApiObject,
+  volume: JsonObject,
+): Promise<Driver | undefined> {
+  const { dialect, objects } = tools;
+  const problem = (resource: string, name: string) => ({
+    problem: `${resource} ${quote(name)} not found`,
+  });
+  const [claimName = ''] = claimNames({
+    metadata: { name: pod.metadata.name ?? '' },
+    spec: { volumes: [volume] },
+  });
+  let driver = textAt(volume, 'csi', 'driver');
+  if (claimName !== '') {
+    const namespace = pod.metadata.namespace ?? '';
+    const claim = await objects.get('persistentvolumeclaims', { namespace, name: claimName });
+    if (claim === undefined) return problem('persistentvolumeclaim', claimName);
+    const name = textAt(claim, 'spec', 'volumeName');
+    const found = await objects.get('persistentvolumes', { namespace: '', name });
+    if (found === undefined) return problem('persistentvolume', name);
+    driver = textAt(found, 'spec', 'csi', 'driver');
+  }
+  if (driver === '') return undefined;
+  const found = await objects.get('csidrivers.storage', { namespace: '', name: driver });
+  if (found === undefined) return problem(`csidriver.${dialect.group('storage')}`, driver);
+  const requests = objectsAt(found, 'spec', 'tokenRequests');
+  return { audiences: requests.map((one) => textAt(one, 'audience')) };
+}
+
+/** A node asks for certificates of its own name alone. */
+function certificateRequest(tools: AdmissionTools): Restrict {
+  const { dialect } = tools;
+  const signers = ['kubelet-serving', 'kube-apiserver-client-kubelet'].map((one) =>
+    dialect.label(one),
+  );
+  return ({ call, node, refuse }) => {
+    if (tools.isOn('AllowInsecureKubeletCertificateSigningRequests')) return;
+    if (call.operation !== 'CREATE' || call.target.subresource !== '') return;
+    if (!signers.includes(textAt(call.object, 'spec', 'signerName'))) return;
+    const request = textAt(call.object, 'spec', 'request');
+    const names = requestedNames(Buffer.from(request, 'base64'));
+    if (names === undefined) return refuse('unable to parse csr: it is no certificate request');
+    if (names.commonName === `system:node:${node}`) return;
+    refuse(`can only create a node CSR with CN=system:node:${node}`);
   };
 }
 

@@ -75,6 +75,7 @@ const plugins: readonly PluginEntry[] = [
       'leases.coordination',
       'csinodes.storage',
       'resourceslices.resource',
+      'certificatesigningrequests.certificates',
     ],
     load: async (tools) => (await import('./node-restriction.ts')).nodeRestriction(tools),
   },

@@ -3,6 +3,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import type { GateName } from '../kinds/features.ts';
 import type { FieldRequirement, LabelRequirement } from '../meta/selectors.ts';
 import { forbidden, type StatusError } from '../meta/status.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
@@ -93,7 +94,7 @@ export interface AdmissionTools {
   readonly authorize: (attributes: AccessAttributes) => MaybePromise<AccessVerdict>;
   readonly metrics: MetricRegistry;
   /** Whether a feature is on. */
-  readonly isOn: (feature: 'MutatingAdmissionPolicy') => boolean;
+  readonly isOn: (feature: GateName) => boolean;
   /** Calls webhooks. */
   readonly webhooks: WebhookPort;
   /** The same with the credentials that the configuration file gives a plugin. */

@@ -13,12 +13,13 @@ import type { Strategy, StrategyContext } from './resource-def.ts';
 
 /**
  * Runs the CEL rules of a schema; a later engine makes them. Errors come last, as upstream's do.
- * `warn` is told what a change is not refused for, since it was so before.
+ * `warn` is told what a change is not refused for, since it was so before; `unforgiving`: it is
+ * refused for that as well.
  */
 export type RuleValidator = (
   object: ApiObject,
   old: ApiObject | undefined,
-  warn?: (text: string) => void,
+  warn?: ((text: string) => void) | 'unforgiving',
 ) => readonly FieldError[];
 
 /**
@@ -37,6 +38,8 @@ export interface VersionRules {
   readonly rules: RuleValidator | undefined;
   /** Whether the schema has rules at all, run or not. */
   readonly hasRules: boolean;
+  /** Whether what a change leaves as it was may break the schema; it may when absent. */
+  readonly ratcheting?: 'off';
 }
 
 /** The rules judge in the version of the request; the registry says which that is. */
@@ -172,8 +175,9 @@ function validateChange(rules: VersionRules, change: Change): readonly FieldErro
   const wrongType = validateTypeMeta(rules, object);
   if (wrongType.length > 0) return wrongType;
   const wasUnique = validateUniqueness(rules.schema, old).length === 0;
+  const ratchet = rules.ratcheting === 'off' ? {} : { old };
   const errors = [
-    ...validate(rules.schema)(object, { old }),
+    ...validate(rules.schema)(object, ratchet),
     ...scaleErrors(rules.scale, object),
     ...validateEmbedded(rules.schema, object, rules.embedded),
     ...(wasUnique ? validateUniqueness(rules.schema, object) : []),
@@ -190,7 +194,8 @@ function validateStatusChange(rules: VersionRules, change: Change): readonly Fie
   const status = object['status'];
   const errors: FieldError[] = [];
   if (schema !== undefined && status !== undefined) {
-    appendAll(errors, validate(schema)(status, { prefix: 'status', old: old['status'] }));
+    const ratchet = rules.ratcheting === 'off' ? {} : { old: old['status'] };
+    appendAll(errors, validate(schema)(status, { prefix: 'status', ...ratchet }));
   }
   appendAll(errors, statusScaleErrors(rules.scale, object));
   const repeated = validateUniqueness(rules.schema, object);
@@ -221,7 +226,8 @@ function withRules(
     return [...errors, invalid('<nil>', 'null', unchecked)];
   }
   if (rules.rules === undefined) return errors;
-  return [...errors, ...rules.rules(change.object, change.old, change.warn)];
+  const warn = rules.ratcheting === 'off' ? 'unforgiving' : change.warn;
+  return [...errors, ...rules.rules(change.object, change.old, warn)];
 }
 
 const replicasMax = 2 ** 31 - 1;

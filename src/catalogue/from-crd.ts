@@ -35,6 +35,8 @@ export interface CustomKindDeps {
   readonly printAge: PrintAge;
   /** Absent: rules are kept but not run. */
   readonly compileRules?: RuleCompiler;
+  /** Whether what a change leaves as it was may break the schema; it may when absent. */
+  readonly ratcheting?: 'off';
   /** Of a definition whose versions a webhook converts; absent: nobody does. */
   readonly converterFor?: (crd: Crd) => ObjectConverter;
 }
@@ -180,6 +182,7 @@ function rulesOf(
     embedded: deps.embedded,
     rules: deps.compileRules?.(version.schema),
     hasRules: hasRules(version.schema),
+    ...(deps.ratcheting === undefined ? {} : { ratcheting: deps.ratcheting }),
   };
 }
 

@@ -1,7 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
-import type { ResourceDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import { textAt } from '../kinds/cells.ts';
 import { createWholePool } from '../kinds/core/service/pools.ts';

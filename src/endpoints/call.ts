@@ -9,6 +9,7 @@ import type { Logger } from '../base/log.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
+import type { Features } from '../kinds/features.ts';
 import type { BoundedTexts } from '../meta/answer-bounds.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
@@ -24,6 +25,8 @@ export interface EndpointContext {
   readonly registry: Registry;
   readonly catalogue: { snapshot(): CatalogueSnapshot };
   readonly dialect: Dialect;
+  /** Which features are on. */
+  readonly features: Features;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly limits: EndpointLimits;

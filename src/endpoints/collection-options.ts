@@ -1,7 +1,6 @@
-import type { Dialect } from '../dialect.ts';
 import { type ListOptions, parseListOptions } from '../request/options.ts';
 import { invalidListOptions, validateListOptions } from '../watchcache/list-options.ts';
-import type { ApiCall } from './call.ts';
+import type { ApiCall, EndpointContext } from './call.ts';
 import { parseSelectors, type Selection, selectionOf } from './selection.ts';
 
 /**
@@ -11,24 +10,31 @@ import { parseSelectors, type Selection, selectionOf } from './selection.ts';
  */
 export function checkedSelection(call: ApiCall, options: ListOptions): Selection {
   const selectors = parseSelectors(options);
-  checkCombinations(call.context.dialect, options);
+  checkCombinations(call.context, options);
   return selectionOf(call, selectors);
 }
 
 /** Throws what is wrong with a query's options, whatever kind they are asked of. */
-export function checkListQuery(dialect: Dialect, query: URLSearchParams): void {
-  const options = parseListOptions(query, dialect);
+export function checkListQuery(
+  context: Pick<EndpointContext, 'dialect' | 'features'>,
+  query: URLSearchParams,
+): void {
+  const options = parseListOptions(query, context.dialect);
   parseSelectors(options);
-  checkCombinations(dialect, options);
+  checkCombinations(context, options);
 }
 
-function checkCombinations(dialect: Dialect, options: ListOptions): void {
+function checkCombinations(
+  { dialect, features }: Pick<EndpointContext, 'dialect' | 'features'>,
+  options: ListOptions,
+): void {
   const errors = validateListOptions({
     watch: options.watch,
     resourceVersion: options.resourceVersion ?? '',
     resourceVersionMatch: options.resourceVersionMatch ?? '',
     continueToken: options.continueToken ?? '',
     sendInitialEvents: options.sendInitialEvents,
+    listsByWatch: features.enabled('WatchList') ? 'served' : 'refused',
   });
   if (errors.length > 0) throw invalidListOptions(dialect.group('meta'), errors);
 }

@@ -34,7 +34,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
     served: context.encodings.of(found.def),
     tables: hasTables(info, found.def) ? 'some' : 'none',
     beforeRefusal: () => {
-      if (acrossNamespaces.has(info.verb)) checkListQuery(context.dialect, info.query);
+      if (acrossNamespaces.has(info.verb)) checkListQuery(context, info.query);
     },
   });
   if (!isCustom) tellDeprecated(admitted, found.version, warnings);

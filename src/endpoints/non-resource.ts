@@ -90,16 +90,20 @@ export async function sendDocument(admitted: Admitted, value: JsonObject): Promi
 function documentAt(admitted: Admitted): JsonObject | undefined {
   const { context, info } = admitted;
   const snapshot = context.catalogue.snapshot();
+  const resources = (at: { group: string; version: string }) => {
+    const hashes = context.features.enabled('StorageVersionHash') ? undefined : 'left-out';
+    return resourceList(snapshot, { ...at, hashes });
+  };
   const [root, first, second, ...rest] = info.path.split('/').filter((part) => part !== '');
   if (rest.length > 0) return undefined;
   if (root === 'api') {
     if (first === undefined) return coreVersions({ snapshot, address: context.address() });
-    return second === undefined ? resourceList(snapshot, { group: '', version: first }) : undefined;
+    return second === undefined ? resources({ group: '', version: first }) : undefined;
   }
   if (root !== 'apis') return undefined;
   if (first === undefined) return groupList(snapshot);
   if (second === undefined) return groupDocument(snapshot, first);
-  return resourceList(snapshot, { group: first, version: second });
+  return resources({ group: first, version: second });
 }
 
 const aggregatedParts: ReadonlyMap<string, 'core' | 'named'> = new Map([

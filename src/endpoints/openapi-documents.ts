@@ -76,6 +76,7 @@ export class OpenApiDocuments {
   readonly #source: {
     readonly dialect: Dialect;
     readonly release: string;
+    readonly enums?: OpenApiSource['enums'];
     readonly plainPaths: () => readonly string[];
     readonly snapshot: () => CatalogueSnapshot;
     readonly nowMs: () => number;
@@ -87,6 +88,7 @@ export class OpenApiDocuments {
   constructor(source: {
     readonly dialect: Dialect;
     readonly release: string;
+    readonly enums?: OpenApiSource['enums'];
     readonly plainPaths: () => readonly string[];
     readonly snapshot: () => CatalogueSnapshot;
     readonly nowMs: () => number;
@@ -137,8 +139,8 @@ export class OpenApiDocuments {
   }
 
   #sourceAt(snapshot: CatalogueSnapshot): OpenApiSource {
-    const { dialect, release, plainPaths } = this.#source;
-    return { snapshot, dialect, release, plainPaths: plainPaths() };
+    const { dialect, release, plainPaths, enums } = this.#source;
+    return { snapshot, dialect, release, enums, plainPaths: plainPaths() };
   }
 
   /** What is held, while its kinds are the same; else made anew. */

@@ -39,6 +39,7 @@ export function documentsOf(context: EndpointContext): OpenApiDocuments {
   const made = new OpenApiDocuments({
     dialect,
     release,
+    ...(context.features.enabled('OpenAPIEnums') ? {} : { enums: 'left-out' as const }),
     plainPaths: context.plainPaths,
     snapshot: () => catalogue.snapshot(),
     nowMs: () => context.clock.now(),

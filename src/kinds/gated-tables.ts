@@ -1,3 +1,6 @@
+import type { JsonObject } from '../base/json.ts';
+import { textAt } from './cells.ts';
+import { objectAt } from './fill.ts';
 import type { GatedFields } from './gated-fields.ts';
 import { podFields } from './pod/disabled.ts';
 
@@ -42,10 +45,22 @@ const tables = {
   PersistentVolumeClaim: [
     { gates: ['VolumeAttributesClass'], drop: ['spec.volumeAttributesClassName'] },
     { gates: ['AnyVolumeDataSource'], drop: ['spec.dataSourceRef'] },
+    {
+      gates: ['CrossNamespaceVolumeDataSource'],
+      drop: [],
+      usedBy: ['spec.dataSourceRef'],
+      settle: dropForeignSource,
+    },
     { gates: ['VolumeAttributesClass'], drop: ['status.currentVolumeAttributesClassName'] },
     { gates: ['VolumeAttributesClass'], drop: ['status.modifyVolumeStatus'] },
     { gates: ['RecoverVolumeExpansionFailure'], drop: ['status.allocatedResources'] },
     { gates: ['RecoverVolumeExpansionFailure'], drop: ['status.allocatedResourceStatuses'] },
+  ],
+  CustomResourceDefinition: [
+    {
+      gates: ['CustomResourceFieldSelectors'],
+      drop: ['spec.selectableFields', 'spec.versions[].selectableFields'],
+    },
   ],
   CSIDriver: [{ gates: ['SELinuxMountReadWriteOncePod'], drop: ['spec.seLinuxMount'] }],
   EndpointSlice: [{ gates: ['TopologyAwareHints'], drop: ['endpoints[].hints'] }],
@@ -54,6 +69,12 @@ const tables = {
     { gates: ['CoordinatedLeaderElection'], drop: ['spec.preferredHolder'] },
   ],
 } satisfies Readonly<Record<string, readonly GatedFields[]>>;
+
+/** A source in another namespace goes whole. */
+function dropForeignSource(object: JsonObject): void {
+  if (textAt(object, 'spec', 'dataSourceRef', 'namespace') === '') return;
+  delete objectAt(object, 'spec')?.['dataSourceRef'];
+}
 
 /** The members of a built-in kind that belong to features. */
 export function gatedFieldsOf(kind: string): readonly GatedFields[] {

@@ -87,7 +87,8 @@ const plain =
     kind(dialect, features);
 
 const kinds: readonly KindMaker[] = [
-  (dialect, { definitions }) => customResourceDefinition(dialect, definitions),
+  (dialect, { definitions, features }) =>
+    customResourceDefinition(dialect, { features, ...definitions }),
   ...[
     apiService,
     binding,

@@ -1,27 +1,8 @@
 import { type GateEntry, type GateStage, gateTable } from '../kinds/feature-gate-table.ts';
-import type { Features, GateName } from '../kinds/features.ts';
+import type { Features } from '../kinds/features.ts';
 import { currentMinor, releaseName } from '../kinds/life.ts';
 import { FlagError, parseBoolean } from './flags.ts';
-
-/** Those by which this server behaves differently; of the others the help says so. */
-const actingGates: ReadonlySet<string> = new Set<GateName>([
-  'APIResponseCompression',
-  'AllAlpha',
-  'AllBeta',
-  'AllowUnsafeMalformedObjectDeletion',
-  'AnonymousAuthConfigurableEndpoints',
-  'AuthorizeNodeWithSelectors',
-  'AuthorizeWithSelectors',
-  'CBORServingAndStorage',
-  'ClusterTrustBundle',
-  'DisableAllocatorDualWrite',
-  'MultiCIDRServiceAllocator',
-  'MutatingAdmissionPolicy',
-  'RemoteRequestHeaderUID',
-  'StorageVersionMigrator',
-  'StructuredAuthenticationConfiguration',
-  'StructuredAuthorizationConfiguration',
-]);
+import { idleReason } from './idle-gates.ts';
 
 /** Which features are on. */
 export interface FeatureGates extends Features {
@@ -113,7 +94,10 @@ function warningOf(setting: {
   const { name, value, stage } = setting;
   const end = 'It will be removed in a future release.';
   if (stage === 'DEPRECATED') return [`Setting deprecated feature gate ${name}=${value}. ${end}`];
-  return stage === 'GA' ? [`Setting GA feature gate ${name}=${value}. ${end}`] : [];
+  if (stage === 'GA') return [`Setting GA feature gate ${name}=${value}. ${end}`];
+  const idle = idleReason(name);
+  if (idle !== (value ? 'always off' : 'always on')) return [];
+  return [`Setting feature gate ${name}=${value} has no effect: in this server it is ${idle}.`];
 }
 
 /** `AllAlpha` and `AllBeta` speak for the gates of their stage that are not set themselves. */
@@ -139,7 +123,8 @@ export function describeGates(): readonly string[] {
   return [...entriesAt(currentMinor)]
     .filter(([, { stage }]) => stage !== 'GA')
     .map(([name, entry]) => {
-      const note = actingGates.has(name) ? '' : '; no effect in this server';
+      const idle = idleReason(name);
+      const note = idle === undefined ? '' : `; no effect: ${idle}`;
       return `${name}=true|false (${entry.stage} - default=${entry.default}${note})`;
     });
 }

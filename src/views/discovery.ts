@@ -61,11 +61,11 @@ function groupBody(snapshot: CatalogueSnapshot, group: string): JsonObject {
 /** `/api/v1` or `/apis/<group>/<version>`; undefined when it is not served. */
 export function resourceList(
   snapshot: CatalogueSnapshot,
-  at: { group: string; version: string },
+  at: { group: string; version: string; hashes?: 'left-out' | undefined },
 ): JsonObject | undefined {
   if (!snapshot.groupVersions(at.group).includes(at.version)) return undefined;
   const resources = servedIn(snapshot, at).flatMap((def) => [
-    resourceEntry(def),
+    resourceEntry(def, at),
     ...subresourcesOf(def, at.version).map((sub) => subresourceEntry(def, sub, at)),
   ]);
   // Upstream strips the version of the core group's lists, for its oldest clients.
@@ -100,7 +100,11 @@ const customVerbs: readonly ApiVerb[] = [
   'watch',
 ];
 
-function resourceEntry(def: ResourceDef): JsonObject {
+function resourceEntry(
+  def: ResourceDef,
+  { hashes }: { readonly hashes?: 'left-out' | undefined },
+): JsonObject {
+  const hash = hashes === 'left-out' ? '' : storageHash(def);
   return {
     name: def.resource,
     singularName: def.singular,
@@ -109,7 +113,7 @@ function resourceEntry(def: ResourceDef): JsonObject {
     verbs: verbsOf(def),
     ...(def.shortNames.length === 0 ? {} : { shortNames: [...def.shortNames] }),
     ...(def.categories.length === 0 ? {} : { categories: [...def.categories] }),
-    ...(storageHash(def) === '' ? {} : { storageVersionHash: storageHash(def) }),
+    ...(hash === '' ? {} : { storageVersionHash: hash }),
   };
 }
 

@@ -41,6 +41,8 @@ export interface OpenApiSource {
   readonly release: string;
   /** The paths served beside the objects'. */
   readonly plainPaths: readonly string[];
+  /** Whether built-in types say which values a field may have; they do when absent. */
+  readonly enums?: 'left-out' | undefined;
 }
 
 /** Collects paths and the definitions they need, for one document. */
@@ -85,7 +87,7 @@ export function openApiBuilder(
   options: { form: OpenApiForm; operations: OperationForm; custom: boolean },
 ): OpenApiBuilder {
   const { form, operations, custom } = options;
-  const { dialect, snapshot } = source;
+  const { dialect, snapshot, enums } = source;
   const paths = new Map<string, Record<string, string>>();
   const routes = new Map<string, { route: Route; parts: OperationParts }[]>();
   const types = new Map<string, Schema>();
@@ -93,6 +95,7 @@ export function openApiBuilder(
   const context = schemaContext({
     form,
     dialect,
+    enums,
     refer: (name, schema) => {
       if (!types.has(name)) types.set(name, schema);
     },

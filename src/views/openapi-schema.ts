@@ -21,6 +21,7 @@ export type OpenApiForm = 'v2' | 'v3';
 export interface SchemaContext {
   readonly form: OpenApiForm;
   readonly dialect: Dialect;
+  readonly enums: 'left-out' | undefined;
   /** Called for each named type a schema refers to, which the document must then define. */
   readonly refer: (name: string, type: Schema) => void;
   /** What schemas are written as in place: most fields of a document have one of a few. */
@@ -167,7 +168,8 @@ export function inlineJson(context: SchemaContext, schema: Schema): JsonObject {
   if (schema.type !== undefined) json['type'] = schema.type;
   if (schema.format !== undefined) json['format'] = schema.format;
   if (schema.default !== undefined && context.form === 'v3') json['default'] = schema.default;
-  if (schema.validation?.enum !== undefined) json['enum'] = [...schema.validation.enum];
+  const values = context.enums === 'left-out' ? undefined : schema.validation?.enum;
+  if (values !== undefined) json['enum'] = [...values];
   if (schema.required !== undefined) json['required'] = [...schema.required];
   if (items !== undefined) json['items'] = elementJson(context, items);
   if (additionalProperties !== undefined) {

@@ -8,6 +8,8 @@ export interface VersionOptions {
   readonly resourceVersionMatch: string;
   readonly continueToken: string;
   readonly sendInitialEvents: boolean | undefined;
+  /** Whether a watch may stand for a list; it may when absent. */
+  readonly listsByWatch?: 'served' | 'refused';
 }
 
 const matchField = 'resourceVersionMatch';
@@ -53,6 +55,11 @@ function validateList(options: VersionOptions): readonly FieldError[] {
 function validateWatch(options: VersionOptions): readonly FieldError[] {
   const errors: FieldError[] = [];
   const match = options.resourceVersionMatch;
+  if (options.sendInitialEvents !== undefined && options.listsByWatch === 'refused') {
+    const why =
+      'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled';
+    return [forbiddenField('sendInitialEvents', why)];
+  }
   if (options.sendInitialEvents !== undefined && match !== 'NotOlderThan') {
     errors.push(
       forbiddenField(

@@ -30,11 +30,14 @@ const messageLengthMax = 5120;
 /** Is told what an update is not refused for, since it was so before. */
 type Warn = (text: string) => void;
 
+/** Refuses an update for what was so before, too. */
+type Unforgiving = 'unforgiving';
+
 /** The rules of a custom kind's version, as its strategy calls them. */
 export type RunRules = (
   object: JsonValue,
   old: JsonValue | undefined,
-  warn?: Warn,
+  warn?: Warn | Unforgiving,
 ) => readonly FieldError[];
 
 /**
@@ -47,7 +50,7 @@ export function compileRules(schema: Schema): RunRules {
   return (object, old, warn = () => {}) => {
     if (node === 'unknown') node = ruleNode(schema);
     if (node === undefined) return [];
-    const run = new RuleRun({ warn });
+    const run = new RuleRun(warn === 'unforgiving' ? {} : { warn });
     const pair = old === undefined ? undefined : correlate({ old, value: object, schema });
     run.validate(node, { value: object, path: '', pair });
     return run.errors;

@@ -23,6 +23,9 @@ import { formatTime } from '../../meta/times.ts';
 import { type ApiObject, apiVersionOf, type ObjectMeta } from '../../meta/types.ts';
 import { age, createdAtColumn, nameColumn } from '../cells.ts';
 import { statusSubresource } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
+import { droppingFields, withDroppedFields } from '../gated-fields.ts';
+import { gatedFieldsOf } from '../gated-tables.ts';
 import { schemaOf } from '../schema-of.ts';
 import { crdSchema } from './crd-schema.ts';
 import { setCondition } from './crd-status.ts';
@@ -36,6 +39,7 @@ import {
 /** Rules other rooms and engines bring: CEL, certificates, ObjectMeta of embedded objects. */
 export interface CrdOptions extends Pick<CrdRules, 'checkRules' | 'judgeDefault' | 'checkBundle'> {
   readonly validateMeta?: EmbeddedRules['validateMeta'];
+  readonly features?: Features | undefined;
 }
 
 /** How metadata inside custom objects is decoded and judged. */
@@ -63,13 +67,14 @@ export function customKindDeps(
   dialect: Dialect,
   options: CrdOptions & Pick<CustomKindDeps, 'compileRules' | 'converterFor'> = {},
 ): CustomKindDeps {
-  const { compileRules, converterFor } = options;
+  const { compileRules, converterFor, features = defaultFeatures } = options;
   return {
     embedded: embeddedRules(options.validateMeta),
     validateName: dnsSubdomain,
     qualifiedName,
     standardFinalizers: ['orphan', 'foregroundDeletion', dialect.productName],
     printAge: age,
+    ...(features.enabled('CRDValidationRatcheting') ? {} : { ratcheting: 'off' as const }),
     ...(compileRules === undefined ? {} : { compileRules }),
     ...(converterFor === undefined ? {} : { converterFor }),
   };
@@ -85,7 +90,7 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
     ...(options.judgeDefault === undefined ? {} : { judgeDefault: options.judgeDefault }),
     ...(options.checkBundle === undefined ? {} : { checkBundle: options.checkBundle }),
   };
-  return {
+  const def: ResourceDef = {
     group,
     resource: 'customresourcedefinitions',
     singular: 'customresourcedefinition',
@@ -115,6 +120,8 @@ export function customResourceDefinition(dialect: Dialect, options: CrdOptions =
     subresources: [statusSubresource],
     example: () => exampleCrd(group),
   };
+  const features = options.features ?? defaultFeatures;
+  return withDroppedFields(def, droppingFields(gatedFieldsOf(def.kind), features));
 }
 
 function crdStrategy(rules: CrdRules): Strategy {

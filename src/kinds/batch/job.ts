@@ -147,7 +147,7 @@ export function job(dialect: Dialect, features: Features = defaultFeatures): Res
       prepareForCreate: (_, object) => {
         prepareLabels(object, dialect);
       },
-      prepareForUpdate: (context, object, old) => {
+      prepareForUpdate: (_context, object, _old) => {
         partLabels(object, templateLabels(object));
       },
       validateCreate: (_, object) =>

@@ -14,6 +14,7 @@ import { parseQuantity } from '../../meta/quantity.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { at, listAt, textAt } from '../cells.ts';
 import { immutable, keyed, sameOrEmpty, sortedKeys, toldTwice } from '../checks.ts';
+import type { Features } from '../features.ts';
 import { ensure, objectAt } from '../fill.ts';
 import { goDifference } from '../pod/difference.ts';
 import { isNative } from '../pod/resources.ts';
@@ -100,19 +101,18 @@ function sourcesAgree(spec: JsonObject, path: string): FieldError[] {
 export function settleDataSources(
   object: JsonObject,
   old: JsonObject | undefined,
-  dialect: Dialect,
+  { dialect, features }: ClaimPorts,
 ) {
   const spec = ensure(object, 'spec');
   const before = objectAt(old, 'spec', 'dataSourceRef');
   const isInUse = before ?? objectAt(old, 'spec', 'dataSource');
-  const isElsewhere = textAt(spec, 'dataSourceRef', 'namespace') !== '';
-  if (isElsewhere && before === undefined) delete spec['dataSourceRef'];
   const any = objectAt(spec, 'dataSourceRef');
   const plain = objectAt(spec, 'dataSource');
   if (plain !== undefined && any === undefined && isInUse === undefined) {
     if (!isOldSource(plain, dialect)) delete spec['dataSource'];
   }
   const kept = objectAt(spec, 'dataSource');
+  if (!features.enabled('AnyVolumeDataSource')) return;
   if (kept !== undefined && any === undefined) spec['dataSourceRef'] = cloneJson(kept);
   if (kept === undefined && any !== undefined && textAt(any, 'namespace') === '') {
     const parts = sourceParts.filter((part) => any[part] !== undefined);
@@ -127,6 +127,12 @@ function isOldSource(source: JsonObject, dialect: Dialect): boolean {
   return kind === 'VolumeSnapshot' && group === dialect.group('snapshot.storage');
 }
 
+/** What the rules of claims depend on beside the claim. */
+export interface ClaimPorts {
+  readonly dialect: Dialect;
+  readonly features: Features;
+}
+
 const frozen =
   'spec is immutable after creation except resources.requests and volumeAttributesClassName ' +
   'for bound claims';
@@ -135,8 +141,9 @@ const frozen =
 export function validateClaimUpdate(
   object: ApiObject,
   old: ApiObject,
-  dialect: Dialect,
+  ports: ClaimPorts,
 ): FieldError[] {
+  const { dialect } = ports;
   const namedGroup = ['dataSource', 'dataSourceRef'].some(
     (source) => typeof at(old, 'spec', source, 'apiGroup') === 'string',
   );
@@ -155,16 +162,23 @@ export function validateClaimUpdate(
     const difference = goDifference('core.PersistentVolumeClaimSpec', before, now);
     errors.push(forbiddenField('spec', `${frozen}\n${difference}`));
   }
-  return [...errors, ...validateSize(object, old), ...keptMembers(object, old)];
+  return [...errors, ...validateSize(object, old), ...keptMembers(object, old, ports)];
 }
 
-function keptMembers(object: ApiObject, old: ApiObject): FieldError[] {
+function keptMembers(object: ApiObject, old: ApiObject, { features }: ClaimPorts): FieldError[] {
   const of = (one: ApiObject, name: string) => at(one, 'spec', name);
   const errors = immutable('volumeMode', of(object, 'volumeMode'), of(old, 'volumeMode'));
   const name = 'volumeAttributesClassName';
   if (sameOrEmpty(of(object, name), of(old, name))) return errors;
-  const detail = 'update is forbidden when the VolumeAttributesClass feature gate is disabled';
-  return [...errors, forbiddenField(`spec.${name}`, detail)];
+  const refuse = (detail: string) => [...errors, forbiddenField(`spec.${name}`, detail)];
+  if (!features.enabled('VolumeAttributesClass')) {
+    return refuse('update is forbidden when the VolumeAttributesClass feature gate is disabled');
+  }
+  if (of(old, name) === undefined) return errors;
+  if (of(object, name) === undefined)
+    return refuse('update from non-nil value to nil is forbidden');
+  if (of(object, name) !== '') return errors;
+  return refuse('update from non-nil value to an empty string is forbidden');
 }
 
 /** A claim shrinks at most to what it has; until then, it may ask for less than it did. */

@@ -8,6 +8,7 @@ import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../fill.ts';
 import { fillResources } from '../pod/defaults.ts';
 import {
+  type ClaimPorts,
   settleDataSources,
   validateClaimSpec,
   validateClaimStatus,
@@ -26,16 +27,8 @@ function fillDefaults(object: JsonObject): void {
 
 const isBound = (object: JsonObject) => textAt(object, 'spec', 'volumeName') !== '';
 
-function prepare(object: JsonObject, dialect: Dialect, old?: JsonObject): void {
-  const name = 'volumeAttributesClassName';
-  if (at(old, 'spec', name) === undefined) delete objectAt(object, 'spec')?.[name];
-  settleDataSources(object, old, dialect);
-}
-
-function dropFromStatus(object: JsonObject, old: JsonObject): void {
-  for (const name of ['currentVolumeAttributesClassName', 'modifyVolumeStatus']) {
-    if (at(old, 'status', name) === undefined) delete objectAt(object, 'status')?.[name];
-  }
+function prepare(object: JsonObject, ports: ClaimPorts, old?: JsonObject): void {
+  settleDataSources(object, old, ports);
 }
 
 function phase(object: JsonObject): string {
@@ -100,17 +93,16 @@ export function persistentVolumeClaim(
       hasStatus: true,
       prepareForCreate: (_, object) => {
         object['status'] = { phase: 'Pending' };
-        prepare(object, dialect);
+        prepare(object, { dialect, features });
       },
       prepareForUpdate: (context, object, old) => {
-        if (context.subresource === '') prepare(object, dialect, old);
-        else if (context.subresource === 'status') dropFromStatus(object, old);
+        if (context.subresource === '') prepare(object, { dialect, features }, old);
       },
       validateCreate: (_, object) => validateClaimSpec(ensure(object, 'spec'), 'spec'),
       validateUpdate: (context, object, old) =>
         context.subresource === 'status'
           ? validateClaimStatus(object, dialect)
-          : validateClaimUpdate(object, old, dialect),
+          : validateClaimUpdate(object, old, { dialect, features }),
       warnings: (object) => volumeClaimWarnings(object, dialect),
       deleteAnswers: 'object',
     },

@@ -21,12 +21,6 @@ function fillDefaults(object: JsonObject): void {
   fillAmounts(objectAt(spec, 'capacity'));
 }
 
-/** Classes of attributes are behind a gate that is off: a volume that has one keeps it. */
-function dropAttributesClass(object: JsonObject, old?: JsonObject): void {
-  const name = 'volumeAttributesClassName';
-  if (at(old, 'spec', name) === undefined) delete objectAt(object, 'spec')?.[name];
-}
-
 /** When the phase became what it is: told by who changed it, or else now. */
 function settlePhaseTime(object: JsonObject, old: JsonObject, nowMs: number): void {
   const name = 'lastPhaseTransitionTime';
@@ -108,11 +102,9 @@ export function persistentVolume(
       hasStatus: true,
       prepareForCreate: ({ nowMs }, object) => {
         object['status'] = { phase: 'Pending', lastPhaseTransitionTime: formatTime(nowMs) };
-        dropAttributesClass(object);
       },
       prepareForUpdate: (context, object, old) => {
         if (context.subresource === 'status') settlePhaseTime(object, old, context.nowMs);
-        else dropAttributesClass(object, old);
       },
       validateCreate: (_, object) => validateVolume(object, dialect),
       validateUpdate: (context, object, old) =>

@@ -1,6 +1,5 @@
 import type { JsonObject } from '../../base/json.ts';
 import { repeats } from '../../base/lists.ts';
-import type { Dialect } from '../../dialect.ts';
 import { pairErrorsMax } from '../../meta/answer-bounds.ts';
 import {
   type FieldError,
