@@ -11,7 +11,7 @@ interface Labels {
   readonly groupSuffix: string;
   /** Domain of labels, annotations, finalizers and secret types: `<labelDomain>/metadata.name`. */
   readonly labelDomain: string;
-  /** Ahead of the system namespaces: `<namespacePrefix>system`. */
+  /** Ahead of the system namespaces and programs: `<namespacePrefix>system`. */
   readonly namespacePrefix: string;
   readonly protobufMediaType: string;
   /** Name of the health check that asks the store. */
@@ -59,6 +59,8 @@ export interface Dialect extends Labels {
   groupLabel(path: string): string;
   /** `system` -> `svc-system`. */
   systemNamespace(stem: string): string;
+  /** A program by its name: `apiserver` -> `svc-apiserver`. */
+  component(stem: string): string;
 }
 
 /** Makes the dialect of a name. */
@@ -74,6 +76,7 @@ export function dialectOf(name: DialectName): Dialect {
         : `${subdomain}.${table.labelDomain}/${path}`,
     groupLabel: (path) => `${table.groupSuffix}/${path}`,
     systemNamespace: (stem) => `${table.namespacePrefix}${stem}`,
+    component: (stem) => `${table.namespacePrefix}${stem}`,
   };
 }
 

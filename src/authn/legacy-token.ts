@@ -1,5 +1,6 @@
+import { isObject } from '../base/json.ts';
 import type { Counter } from '../base/metrics.ts';
-import type { UserInfo } from '../meta/types.ts';
+import type { ApiObject, UserInfo } from '../meta/types.ts';
 import { noteForAudit } from './audit-notes.ts';
 import { bearerToken, isSameSecret } from './bearer.ts';
 import type { Authenticator } from './contract.ts';
@@ -53,26 +54,34 @@ export function createLegacyTokenAuthenticator(options: {
   readonly auditAnnotation: string;
   /** Counts tokens that were good. */
   readonly used?: Counter;
+  /** Label of a Secret whose token is no longer accepted. */
+  readonly invalidLabel: string;
+  /** Hears of each token that is found in its Secret. */
+  readonly onUse?: ((secret: ApiObject) => void) | undefined;
   readonly objects: TokenObjects & {
-    /** The token a Secret holds; undefined when there is none that is not being deleted. */
-    tokenOf(at: { namespace: string; name: string }): Promise<string | undefined>;
+    /** A Secret that is not being deleted; undefined when there is none. */
+    secretAt(at: { namespace: string; name: string }): Promise<ApiObject | undefined>;
   };
 }): Authenticator {
   const { keys, form, lookup, objects, auditAnnotation: key } = options;
+  const checkObjects = async (read: LegacyToken, token: string): Promise<void> => {
+    const { namespace, serviceAccount, secretName } = read;
+    const secret = await objects.secretAt({ namespace, name: secretName });
+    const held = secret === undefined ? undefined : tokenIn(secret);
+    if (secret === undefined || held === undefined) throw invalidated();
+    if (!isSameSecret(held, token)) throw new TokenError("token does not match server's copy");
+    const at = { namespace, name: serviceAccount.name };
+    const uid = await objects.uidOf('serviceaccounts', at);
+    if (uid !== serviceAccount.uid) throw invalidated();
+    options.onUse?.(secret);
+    const isMarked = (secret.metadata.labels?.[options.invalidLabel] ?? '') !== '';
+    if (isMarked) throw new TokenError('the token is marked invalid by a label of its Secret');
+  };
   const verify = async (token: string): Promise<UserInfo | undefined> => {
     const read = readLegacyToken(token, { keys, form });
     if (read === undefined) return undefined;
-    const { namespace, serviceAccount, secretName } = read;
-    if (lookup === 'required') {
-      const held = await objects.tokenOf({ namespace, name: secretName });
-      if (held === undefined) throw new TokenError('service account token has been invalidated');
-      if (!isSameSecret(held, token)) throw new TokenError("token does not match server's copy");
-      const at = { namespace, name: serviceAccount.name };
-      const uid = await objects.uidOf('serviceaccounts', at);
-      if (uid !== serviceAccount.uid) {
-        throw new TokenError('service account token has been invalidated');
-      }
-    }
+    const { namespace, serviceAccount } = read;
+    if (lookup === 'required') await checkObjects(read, token);
     options.used?.add(1);
     return {
       name: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
@@ -97,6 +106,14 @@ export function createLegacyTokenAuthenticator(options: {
       return user === undefined ? undefined : { user, audiences };
     },
   };
+}
+
+const invalidated = () => new TokenError('service account token has been invalidated');
+
+function tokenIn(secret: ApiObject): string | undefined {
+  const data = secret['data'];
+  const token = isObject(data) ? data['token'] : undefined;
+  return typeof token === 'string' ? Buffer.from(token, 'base64').toString() : undefined;
 }
 
 function readLegacyToken(

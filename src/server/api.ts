@@ -49,6 +49,7 @@ import { createToldAddress, type ToldAddress } from './own-address.ts';
 import { compileRules } from './rule-engine.ts';
 import { accountSettings, createServiceAccountTokens } from './service-account-tokens.ts';
 import { createShutdownSignal, type ShutdownSignal } from './shutdown-signal.ts';
+import { tokenUse } from './token-use.ts';
 import { versionDocument } from './version.ts';
 
 /** The parts that requests work with, wired; shared by endpoints, hooks and controllers. */
@@ -121,7 +122,9 @@ export function createApi(options: ApiOptions): Api {
   const registry = createRegistry({ ...wired, escalation: authorization });
   const customKinds = followDefinitions({ ...wired, registry, claims: options.claims, queues });
   const { caches } = registry;
-  const tokens = createServiceAccountTokens({ ...wired, caches, registry: metrics.registry });
+  const onLegacyUse = tokenUse(config, { dialect, registry, catalogue });
+  const counted = { registry: metrics.registry, onLegacyUse };
+  const tokens = createServiceAccountTokens({ ...wired, caches, ...counted });
   const shutdown = createShutdownSignal({
     clock: config.clock,
     graceMs: config.traffic?.watchGraceMs,

@@ -36,6 +36,8 @@ const selectable = [
   },
   { name: 'autoregister-controller', alias: 'autoregister', byDefault: 'on' },
   { name: 'default-service-controller', alias: 'default-service', byDefault: 'on' },
+  { name: 'identity-lease-controller', alias: 'identity-lease', byDefault: 'on' },
+  { name: 'legacy-token-tracking-controller', alias: 'legacy-token-tracking', byDefault: 'on' },
   {
     name: 'persistentvolumeclaim-protection-controller',
     alias: 'pvc-protection',
@@ -59,6 +61,8 @@ const apiServerItem = 'api-server';
 const ofApiServer: readonly ControllerName[] = [
   'autoregister-controller',
   'default-service-controller',
+  'identity-lease-controller',
+  'legacy-token-tracking-controller',
 ];
 
 /**

@@ -5,6 +5,7 @@ import type { ServerPeers } from '../controllers/default-service.ts';
 import { startEventExpiry } from '../controllers/event-expiry.ts';
 import { startGarbageCollector } from '../controllers/garbage-collector.ts';
 import { createInside } from '../controllers/inside.ts';
+import { startLegacyTokenTracking } from '../controllers/legacy-token-tracking.ts';
 import { startNamespaceDeletion } from '../controllers/namespace-deletion.ts';
 import { startPolicyTypeChecking } from '../controllers/policy-type-checking.ts';
 import type { Dialect } from '../dialect.ts';
@@ -13,6 +14,7 @@ import type { ServerConfig } from './config.ts';
 import { controllerSelection } from './controller-selection.ts';
 import { startOwnService } from './default-service.ts';
 import { startIdentityControllers } from './identity-controllers.ts';
+import { tokenTracking } from './own-records.ts';
 import { wiredRegistration } from './registration.ts';
 import { startResourceControllers } from './resource-controllers.ts';
 
@@ -105,6 +107,8 @@ export function startControllers(options: {
     const own = startOwnService(options);
     if (own !== undefined) started.push(own);
   }
+  const tracking = tokenTracking(options);
+  if (tracking !== undefined) started.push(startLegacyTokenTracking(tracking));
   appendAll(started, startIdentityControllers(options));
   appendAll(started, startResourceControllers(options));
   return {

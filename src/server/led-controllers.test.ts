@@ -78,6 +78,7 @@ function scene(change: Partial<ServerConfig> = {}) {
     api,
     caPem: undefined,
     port: 6443,
+    lease: undefined,
     presence,
   });
   closers.push(async () => {

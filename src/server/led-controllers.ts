@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { randomUuid } from '../base/host.ts';
+import type { IdentityLease } from '../controllers/identity-lease.ts';
 import { type Background, beginAfter } from './begin-after.ts';
 import type { LeaderElectionSettings } from './config.ts';
 import { controllerSelection } from './controller-selection.ts';
@@ -10,6 +11,7 @@ import type { Presence } from './presence.ts';
 type Around = Omit<Parameters<typeof startControllers>[0], 'peers'> & {
   /** Where servers on one store tell of themselves. */
   readonly presence: Presence | undefined;
+  readonly lease: IdentityLease | undefined;
 };
 
 /**
@@ -17,11 +19,12 @@ type Around = Omit<Parameters<typeof startControllers>[0], 'peers'> & {
  * them is among the endpoints of their own Service as long as it runs.
  */
 async function startLedControllers(around: Around): Promise<{ close(): Promise<void> }> {
-  const { config, presence } = around;
+  const { config, presence, lease } = around;
   const settings = config.leaderElection;
   const isListed = controllerSelection(config.controllers ?? ['*'])('default-service-controller');
   const address = isListed ? ownAddress(config) : undefined;
   const announced = address === undefined ? undefined : presence?.announce(address);
+  lease?.start();
   const led =
     settings === undefined
       ? startControllers({ ...around, peers: presence })
@@ -29,6 +32,7 @@ async function startLedControllers(around: Around): Promise<{ close(): Promise<v
   return {
     async close() {
       await announced?.close();
+      await lease?.close();
       await led.close();
     },
   };

@@ -37,6 +37,7 @@ import { createServerMemory } from './memory.ts';
 import { readAllowedLabels } from './metric-flags.ts';
 import { createMetrics } from './metrics.ts';
 import { openStore } from './open-store.ts';
+import { ownLease } from './own-records.ts';
 import { checkExpression, checkRules, judgeDefault } from './rule-engine.ts';
 import { configuredKinds } from './runtime-config.ts';
 import { sealedStore } from './sealed-store.ts';
@@ -143,7 +144,8 @@ async function start(
   const peers = shared?.presence;
   const { flowControl } = gates;
   features = await startFeatures({ config, dialect, api }).catch(giveUp);
-  const stored = { checks: shared?.checks, space, peers, services, more: features.hooks };
+  const lease = ownLease({ config, dialect, api });
+  const stored = { checks: shared?.checks, space, peers, services, lease, more: features.hooks };
   const hooks = runStartHooks({ config, api, dialect, health, flowControl, ...stored });
   await hooks.headStart;
   const answer = (exchange: Exchange) => serve(exchange, gates, api.endpoints);
@@ -159,7 +161,7 @@ async function start(
   hooks.listensOn(port);
   const compactor = storage.startCompactor();
   const caPem = tls === 'plaintext' ? undefined : tls.caPem;
-  const around = { config, dialect, api, caPem, port, presence: peers };
+  const around = { config, dialect, api, caPem, port, presence: peers, lease };
   const controllers = controllersAfter(hooks.done, around);
   const flowObjects = followFlowObjects(hooks.done, { ...around, flowControl });
   const stop = async () => {

@@ -12,10 +12,10 @@ import {
   signToken,
   type TokenKey,
 } from '../authn/service-account-token.ts';
-import { isObject } from '../base/json.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { Dialect } from '../dialect.ts';
+import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
 import { writeFileAtomically } from './certificates-files.ts';
@@ -43,6 +43,8 @@ export function createServiceAccountTokens(options: {
   readonly registry: MetricRegistry;
   /** As the configuration says when absent. */
   readonly signingKey?: SigningKey | undefined;
+  /** Hears of each use of a token that stands in a Secret. */
+  readonly onLegacyUse?: ((secret: ApiObject) => void) | undefined;
 }): ServiceAccountTokens {
   const { config, dialect, catalogue, caches } = options;
   const uses = countedUses(options.registry);
@@ -74,6 +76,8 @@ export function createServiceAccountTokens(options: {
         form: legacyForm,
         auditAnnotation: `${dialect.group('authentication')}/legacy-token`,
         used: uses.legacy,
+        invalidLabel: dialect.label('legacy-token-invalid-since'),
+        onUse: options.onLegacyUse,
       }),
     ]),
   };
@@ -154,11 +158,9 @@ function tokenObjects({ catalogue, caches }: { catalogue: Catalogue; caches: Cac
   };
   return {
     uidOf: async (resource: Resource, at: Place) => (await entryOf(resource, at))?.index.uid,
-    async tokenOf(at: Place) {
+    async secretAt(at: Place) {
       const entry = await entryOf('secrets', at);
-      const data = entry === undefined ? undefined : decodeEntry(entry).data;
-      const token = isObject(data) ? data['token'] : undefined;
-      return typeof token === 'string' ? Buffer.from(token, 'base64').toString() : undefined;
+      return entry === undefined ? undefined : decodeEntry(entry);
     },
   };
 }

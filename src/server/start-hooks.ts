@@ -1,6 +1,8 @@
 import type { Clock } from '../base/clock.ts';
 import { nextTurn } from '../base/host.ts';
 import type { ServerPeers } from '../controllers/default-service.ts';
+import type { IdentityLease } from '../controllers/identity-lease.ts';
+import { createTrackingRecord } from '../controllers/legacy-token-tracking.ts';
 import type { Dialect, DialectName } from '../dialect.ts';
 import type { FlowControl } from '../flowcontrol/contract.ts';
 import { CorruptObjectError } from '../watchcache/store-errors.ts';
@@ -11,6 +13,7 @@ import { createOwnService } from './default-service.ts';
 import { createFlowObjects } from './flow-control.ts';
 import type { Health } from './health.ts';
 import type { StoreSpace } from './opened-store.ts';
+import { tokenTracking } from './own-records.ts';
 import { createOwnApiServices } from './registration.ts';
 import type { ServiceNumbers } from './service-numbers.ts';
 import type { StoreChecks } from './store-check.ts';
@@ -52,6 +55,7 @@ interface StartHookOptions {
   /** Other servers on the same store. */
   readonly peers: ServerPeers | undefined;
   readonly services: Pick<ServiceNumbers, 'usage'>;
+  readonly lease: IdentityLease | undefined;
   /** Hooks of features that are off by default. */
   readonly more: readonly Hook[];
 }
@@ -115,6 +119,16 @@ function startTasks(options: StartHookOptions, listening: Promise<number>) {
     roles: () => api.createDefaultRoles(namespaces()),
     flowObjects: () => createFlowObjects({ ...around, flowControl: options.flowControl }),
     apiServices: () => createOwnApiServices(around),
+    identityLease: async () => {
+      await namespaces();
+      await options.lease?.renew();
+    },
+    tokenTracking: async () => {
+      const tracking = tokenTracking(around);
+      if (tracking === undefined) return;
+      await namespaces();
+      await createTrackingRecord(tracking);
+    },
     admission: () => admissionReady(options),
     serviceNumbers: () => serviceNumbersRead(options),
     /** The one task that needs the port. */
@@ -160,6 +174,8 @@ const commonNames: HookNames = {
   roles: ['rbac/bootstrap-roles'],
   flowObjects: ['priority-and-fairness-config-producer'],
   apiServices: [autoregisterCompletion],
+  identityLease: [],
+  tokenTracking: ['start-legacy-token-tracking-controller'],
   admission: [],
   serviceNumbers: [],
   service: ['bootstrap-controller'],
@@ -182,6 +198,10 @@ const hookNames: Readonly<Record<DialectName, HookNames>> = {
       'kube-apiserver-autoregistration',
       autoregisterCompletion,
       'apiservice-status-local-available-controller',
+    ],
+    identityLease: [
+      'start-kube-apiserver-identity-lease-controller',
+      'start-kube-apiserver-identity-lease-garbage-collector',
     ],
     admission: ['start-apiserver-admission-initializer'],
     serviceNumbers: ['start-service-ip-repair-controllers'],
