@@ -3,7 +3,7 @@ import { dialectOf } from '../src/dialect.ts';
 import { builtinKinds } from '../src/kinds/index.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '../src/storage/etcd/testing.ts';
 import { onEtcd } from './etcd-config.ts';
-import { type ConfigChange, startTestServer } from './harness.ts';
+import { type ConfigChange, eventually, startTestServer } from './harness.ts';
 import { referenceValues } from './reference-values.ts';
 
 const core = '/api/v1/namespaces/default';
@@ -23,7 +23,7 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
 
   async function stored(shared: ConfigChange, key: string): Promise<Buffer> {
     const { kvs } = await etcd.ask('kv/range', { key: keyOf(shared, key) });
-    const [found] = kvs as { value: string }[];
+    const [found] = (kvs ?? []) as { value: string }[];
     return Buffer.from(found?.value ?? '', 'base64');
   }
 
@@ -105,6 +105,20 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       expect(read.body.items, path).toEqual(written.body.items);
     }
     await Promise.all([writer.stop(), reader.stop()]);
+  });
+
+  test('STORE-2: a server announces its address as a kube-apiserver does', async () => {
+    const controllers = ['default-service-controller'];
+    const config = shared({ controllers, advertiseAddress: '192.0.2.2' });
+    const server = await startTestServer(config);
+    const key = 'masterleases/192.0.2.2';
+    await eventually(async () => (await stored(config, key)).length > 0);
+    const envelope = '6b3873000a0f0a0276311209456e64706f696e7473';
+    const metadata = '0a100a0012001a0022002a00320038004200';
+    const subset = '120f0a0d0a093139322e302e322e321a00';
+    const expected = `${envelope}1223${metadata}${subset}1a002200`;
+    expect((await stored(config, key)).toString('hex')).toBe(expected);
+    await server.stop();
   });
 
   describe('bitmaps of the numbers of Services', () => {

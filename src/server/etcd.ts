@@ -3,8 +3,10 @@ import { reservationMs } from '../admission/quota-ledger.ts';
 import type { Clock } from '../base/clock.ts';
 import { background } from '../base/faults.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { encodeEnvelope } from '../codec/protobuf/envelope.ts';
 import type { NumberClaims } from '../kinds/core/service/claimed.ts';
 import { doubtMs } from '../kinds/core/service/ledger.ts';
+import { schemaOf } from '../kinds/schema-of.ts';
 import type { Compactor } from '../storage/compactor.ts';
 import { StoreError } from '../storage/contract.ts';
 import { EtcdClaims } from '../storage/etcd/claims.ts';
@@ -66,13 +68,29 @@ export async function openSharedStore(
       checks: checksOf(stores, { clock, settings }),
       claims: numberClaims(claims, clock),
       reservations: sharedReservations(main, reservationStart),
-      presence: createPresence({ store: main, prefix: presenceStart, clock, logger }),
+      presence: createPresence({
+        store: main,
+        prefix: presenceStart,
+        encode: endpointsAt,
+        clock,
+        logger,
+      }),
     },
     async close() {
       await claims.close();
       await store.close();
     },
   };
+}
+
+/** An address as a kube-apiserver on the same etcd reads it: as Endpoints. */
+function endpointsAt(ip: string): Buffer {
+  return encodeEnvelope(schemaOf('core.v1.Endpoints'), {
+    apiVersion: 'v1',
+    kind: 'Endpoints',
+    metadata: {},
+    subsets: [{ addresses: [{ ip }] }],
+  });
 }
 
 function prefixOf(

@@ -23,6 +23,8 @@ interface PresenceOptions {
   readonly store: Store;
   /** Of keys that go `presenceMs` after they were written. */
   readonly prefix: string;
+  /** What is stored under an address. */
+  readonly encode: (address: string) => Buffer;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -41,11 +43,11 @@ export function createPresence(options: PresenceOptions): Presence {
 }
 
 function announce(
-  { store, prefix, clock, logger }: PresenceOptions,
+  { store, prefix, encode, clock, logger }: PresenceOptions,
   address: string,
 ): { close(): Promise<void> } {
   const key = prefix + address;
-  const value = Buffer.from('{}');
+  const value = encode(address);
   let telling: Promise<unknown> | undefined;
   const tell = async () => {
     const expect = (await store.get(key))?.modRevision ?? 0;
