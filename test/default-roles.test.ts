@@ -245,4 +245,23 @@ describe('reconciliation', () => {
     await server.stop();
     rmSync(directory, { recursive: true, force: true });
   });
+
+  test('AUTHZ-7: the binding split off system:discovery begins with its subjects', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'wheelhouse-store-'));
+    const store = { type: 'embedded', directory } as const;
+    const bindings = `${rbacPath}/clusterrolebindings`;
+    let server = await startTestServer({ store });
+    const subjects = [{ kind: 'Group', apiGroup: rbacGroup, name: 'system:authenticated' }];
+    const off = { metadata: { annotations: { [autoupdate]: 'false' } }, subjects };
+    await server.patch(`${bindings}/system:discovery`, off, 'merge');
+    await server.remove(`${bindings}/system:public-info-viewer`);
+    await server.stop();
+    server = await startTestServer({ store });
+    const viewer = (await server.get(`${bindings}/system:public-info-viewer`)).body;
+    expect(viewer.subjects).toEqual(subjects);
+    expect(viewer.roleRef.name).toBe('system:public-info-viewer');
+    expect(viewer.metadata.annotations[autoupdate]).toBe('false');
+    await server.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
 });

@@ -256,6 +256,20 @@ describe('chunks', () => {
 });
 
 describe('the get table', () => {
+  test('LIST-1, LIST-5: a list of any age is whole, whatever its limit', async () => {
+    const namespace = await freshNamespace(server);
+    for (const name of ['a', 'b', 'c']) await server.post(path(namespace), configMap(name));
+    for (const match of ['', '&resourceVersionMatch=NotOlderThan']) {
+      const list = await server.get(`${path(namespace)}?limit=1&resourceVersion=0${match}`);
+      expect(itemNames(list)).toEqual(['a', 'b', 'c']);
+      expect(list.body.metadata.continue).toBeUndefined();
+    }
+    const first = await server.get(`${path(namespace)}?limit=1`);
+    const { continue: token } = first.body.metadata;
+    const next = `${path(namespace)}?limit=1&resourceVersion=0&continue=${token}`;
+    expect(itemNames(await server.get(next))).toEqual(['b']);
+  });
+
   test('LIST-4: unset is the newest, 0 is any, a version is not older than', async () => {
     const namespace = await freshNamespace(server);
     const [version = ''] = await makeMaps(namespace, 1);

@@ -157,9 +157,10 @@ describe('OPS-1: watches and caches', () => {
     });
     for (const name of ['a', 'b', 'c']) await server.post(path, endpoints(name));
     const before = await scrape();
+    const notOlder = 'resourceVersion=1&resourceVersionMatch=NotOlderThan';
     await server.get(path);
     await server.get(`${path}?labelSelector=name%3Db`);
-    const { body } = await server.get(`${path}?limit=2&resourceVersion=0`);
+    const { body } = await server.get(`${path}?limit=2&${notOlder}`);
     const after = await scrape();
     const grown = growth(before, after);
     const of = { resource_prefix: '/services/endpoints', index: '' };
@@ -170,7 +171,7 @@ describe('OPS-1: watches and caches', () => {
     const newest = { resource: '/services/endpoints', success: 'true', fallback: 'false' };
     expect(grown('apiserver_watch_cache_consistent_read_total', newest)).toBe(2);
     const cache = { resource: 'endpoints' };
-    expect(grown('apiserver_watch_cache_read_wait_seconds_count', cache)).toBe(2);
+    expect(grown('apiserver_watch_cache_read_wait_seconds_count', cache)).toBe(3);
     const version = sample(after, 'apiserver_watch_cache_resource_version', cache);
     expect(version).toBeGreaterThanOrEqual(Number(body.metadata.resourceVersion));
     expect(sample(after, 'apiserver_watch_cache_initializations_total', cache)).toBe(1);

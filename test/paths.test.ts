@@ -184,6 +184,29 @@ describe('API-1: shapes of paths', () => {
   });
 });
 
+describe('API-1: paths of what is only posted', () => {
+  test.each(['GET', 'POST', 'PUT', 'DELETE'])('API-1: %s on a name is 404', async (method) => {
+    const paths = [
+      '/api/v1/namespaces/default/bindings/x',
+      '/apis/authorization.svc.io/v1/subjectaccessreviews/x',
+    ];
+    for (const path of paths) {
+      const body = method === 'GET' ? {} : { body: {} };
+      expect((await server.request(method, path, body)).status, path).toBe(404);
+    }
+  });
+
+  test('API-4: OPTIONS is passed on by a proxy, and by nothing else', async () => {
+    const at = '/api/v1/namespaces/default';
+    for (const path of [`${at}/pods/x/proxy`, `${at}/services/x/proxy/`, '/api/v1/nodes/x/proxy']) {
+      expect((await server.request('OPTIONS', path)).status, path).toBe(404);
+    }
+    for (const path of [`${at}/pods/x/exec`, `${at}/pods/x`, `${at}/pods`]) {
+      expect((await server.request('OPTIONS', path)).status, path).toBe(405);
+    }
+  });
+});
+
 describe('API-4: methods and verbs', () => {
   test('API-4: HEAD answers as GET without a body', async () => {
     for (const path of [maps, `${maps}/one`, '/api/v1', '/version', `${maps}?watch=1`]) {

@@ -182,6 +182,27 @@ describe('keys', () => {
   });
 });
 
+describe('what a TokenRequest is refused for', () => {
+  const post = async (name: string, request: object, namespace = 'default') => {
+    const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
+    const { status, body } = await server.post(path, { spec: {}, ...request });
+    return [status, body.message];
+  };
+
+  test('AUTHN-6, API-7: another namespace is 400, before the account is sought', async () => {
+    const request = { metadata: { namespace: 'other' } };
+    const message =
+      'the namespace of the provided object does not match the namespace sent on the request';
+    expect(await post('default', request)).toEqual([400, message]);
+    expect(await post('absent', request)).toEqual([400, message]);
+  });
+
+  test('AUTHN-6, ADM-1: admission comes before the account is sought', async () => {
+    expect(await post('absent', {}, 'absent')).toEqual([404, 'namespaces "absent" not found']);
+    expect(await post('absent', {})).toEqual([404, 'serviceaccounts "absent" not found']);
+  });
+});
+
 describe('tokens in Secrets', () => {
   const decoded = (text: string) => Buffer.from(text, 'base64').toString();
   const review = { apiVersion: 'authentication.svc.io/v1', kind: 'SelfSubjectReview' };

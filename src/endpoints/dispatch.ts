@@ -28,7 +28,7 @@ export async function dispatch(admitted: Admitted): Promise<void> {
   // Custom kinds tell it even of sub-resources that they have not.
   const isCustom = found.def.custom !== undefined;
   if (isCustom) tellDeprecated(admitted, found.version, warnings);
-  const run = verbEndpoint(info, found);
+  const run = verbEndpoint({ info, method: exchange.method }, found);
   if (run === undefined) throw refusedMethod(info, found.def);
   const output = negotiateOutput(exchange, info, {
     served: context.encodings.of(found.def),
@@ -95,6 +95,8 @@ function checkShape(info: RequestInfo, def: ResourceDef): void {
   }
   if (!isNamespaced && info.namespace !== '' && !isNamespaceItself(info, def)) throw noSuchPath();
   if (isNamespaced && info.namespace === '' && info.parts.length > 1) throw noSuchPath();
+  // What is only posted has no names, but where its path is under another's.
+  if (def.isVirtual === true && info.parts.length > 1) throw noSuchPath();
   // What follows a proxy is the path behind it.
   if (info.parts.length > 3 && info.subresource !== 'proxy') throw noSuchPath();
 }

@@ -10,7 +10,7 @@ import { groupResourceOf } from '../registry/registry.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 import { sendValue } from './respond.ts';
-import { admitVirtual, recordFields, virtualRequest } from './virtual-body.ts';
+import { recordFields, virtualAdmission, virtualRequest } from './virtual-body.ts';
 
 const defaultSeconds = 3600;
 const minimumSeconds = 600;
@@ -26,17 +26,17 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
   const { context, target } = call;
   const request = await virtualRequest(call, 'authentication.v1.TokenRequest');
   const { object, options } = request;
-  checkPlace(call, object);
   object.spec = { ...specOf(object), expirationSeconds: expirationIn(specOf(object)) };
   await recordFields(call, request, request.body);
+  const admission = virtualAdmission(call, { object, options });
+  await admission.mutate();
+  checkName(call, object);
   const accounts = context.registry.caches.of(target.def);
   const account = await accounts.get(objectKey(target.namespace, target.name), undefined);
   if (account === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  expirationOf(object, specOf(object));
-  await admitVirtual(call, { object, options });
-  // Admission may have changed what is asked for.
   const spec = specOf(object);
   const seconds = expirationOf(object, spec);
+  await admission.validate();
   const audiences = Array.isArray(spec.audiences) ? spec.audiences.map(String) : [];
   const issued = await context.tokens.issue({
     namespace: target.namespace,
@@ -73,16 +73,12 @@ export async function tokenRequestEndpoint(call: ApiCall): Promise<void> {
 
 const specOf = (object: ApiObject): JsonObject => (isObject(object.spec) ? object.spec : {});
 
-/** A body that names an account, or a namespace, names those of the path. */
-function checkPlace({ target }: ApiCall, object: ApiObject): void {
-  const refuse = (member: 'name' | 'namespace') => {
-    const given = object.metadata[member] ?? '';
-    if (given === '' || given === target[member]) return;
-    const why = `must match the service account ${member} if specified`;
-    refuseInvalid(object, target.name, [invalid(`metadata.${member}`, given, why)]);
-  };
-  refuse('name');
-  refuse('namespace');
+/** A body that names an account names that of the path. */
+function checkName({ target }: ApiCall, object: ApiObject): void {
+  const stated = object.metadata.name ?? '';
+  if (stated === '' || stated === target.name) return;
+  const why = 'must match the service account name if specified';
+  refuseInvalid(object, target.name, [invalid('metadata.name', stated, why)]);
 }
 
 function refuseInvalid(object: ApiObject, name: string, errors: readonly FieldError[]): void {

@@ -73,18 +73,20 @@ const crossNamespaceVerbs = new Set(['list', 'watch']);
  * 404 for a sub-resource the kind has not in that version.
  */
 export function verbEndpoint(
-  info: RequestInfo,
+  { info, method }: { readonly info: RequestInfo; readonly method: string },
   { def, version }: { def: ResourceDef; version: VersionDef },
 ): Endpoint | undefined {
   const { verb, subresource } = info;
-  if (!Object.hasOwn(endpoints, verb)) return undefined;
+  // A proxy passes this method on, although no verb stands for it.
+  const isProxied = method === 'OPTIONS' && subresource === 'proxy';
+  if (!Object.hasOwn(endpoints, verb) && !isProxied) return undefined;
   if (subresource !== '') {
     const found = subresourcesOf(def, version.version).find(({ name }) => name === subresource);
     if (found === undefined) {
       throw def.custom === undefined ? noSuchPath() : notFound(groupResourceOf(def), info.name);
     }
     const allowed: readonly string[] = found.verbs;
-    if (!allowed.includes(verb)) return undefined;
+    if (!allowed.includes(verb) && !isProxied) return undefined;
     const own = subresourceEndpoints[subresource];
     if (own !== undefined) return own;
     return verb === 'create' ? virtualEndpoints[found.kind?.kind ?? ''] : endpoints[verb];

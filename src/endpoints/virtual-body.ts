@@ -1,6 +1,7 @@
 import { isObject } from '../base/json.ts';
 import { subresourcesOf, type VersionDef } from '../catalogue/resource-def.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
+import { badRequest } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
 import { parseCreateOptions, type WriteOptions } from '../request/options.ts';
@@ -50,7 +51,16 @@ export async function virtualRequest(
   }
   const { fieldValidation } = options;
   const object = decodeObject({ ...call, target: body }, { body: decoded, fieldValidation });
+  checkNamespace(target, object);
   return { object, options, body };
+}
+
+function checkNamespace({ namespace }: Target, { metadata }: ApiObject): void {
+  const stated = metadata.namespace ?? '';
+  if (stated === '' || stated === namespace) return;
+  throw badRequest(
+    'the namespace of the provided object does not match the namespace sent on the request',
+  );
 }
 
 /** Says in an object that is never stored who sent its fields, as upstream does of all objects. */
@@ -70,10 +80,14 @@ export async function recordFields(
 }
 
 /** Admission of a POST to a virtual sub-resource: the creation of its object (ADM-1). */
-export async function admitVirtual(
-  call: ApiCall,
-  { object, options }: VirtualRequest,
-): Promise<void> {
+export async function admitVirtual(call: ApiCall, request: VirtualRequest): Promise<void> {
+  const { mutate, validate } = virtualAdmission(call, request);
+  await mutate();
+  await validate();
+}
+
+/** The two halves of `admitVirtual`, for what judges the object between them. */
+export function virtualAdmission(call: ApiCall, { object, options }: VirtualRequest) {
   const { admission } = call.context.registry;
   const admitted = {
     operation: 'CREATE' as const,
@@ -85,6 +99,8 @@ export async function admitVirtual(
     old: undefined,
     attempt: 1,
   };
-  await admission.mutate(admitted);
-  await admission.validate(admitted);
+  return {
+    mutate: async () => admission.mutate(admitted),
+    validate: async () => admission.validate(admitted),
+  };
 }

@@ -81,6 +81,10 @@ async function attemptOnce(
   const cache = registry.caches.of(target.def);
   const entry = await cache.get(objectKey(target.namespace, target.name), undefined);
   const existing = entry === undefined ? undefined : decodeEntry(entry);
+  if (existing === undefined) {
+    const primed = await primedBinding(registry, { target, desired });
+    if (primed !== undefined) return created(registry, { target, object: primed });
+  }
   const verdict = reconcile({ existing, desired, dialect });
   if (verdict.action === 'none') return true;
   const { object } = verdict;
@@ -92,6 +96,42 @@ async function attemptOnce(
     if (error instanceof StatusError && lost.includes(error.reason)) return false;
     throw error;
   }
+}
+
+/** Bindings that were split off another, by their names. */
+const splitFrom: ReadonlyMap<string, string> = new Map([
+  ['system:public-info-viewer', 'system:discovery'],
+]);
+
+/**
+ * A default binding as it begins where the one is stored that it was split off: with that one's
+ * subjects and marks, so that what an administrator took away stays away (AUTHZ-7).
+ */
+async function primedBinding(
+  registry: Registry,
+  { target, desired }: { target: Target; desired: ApiObject },
+): Promise<ApiObject | undefined> {
+  const name =
+    target.def.resource === 'clusterrolebindings' ? splitFrom.get(target.name) : undefined;
+  if (name === undefined) return undefined;
+  const entry = await registry.caches.of(target.def).get(name, undefined);
+  if (entry === undefined) return undefined;
+  const { subjects = [], metadata } = decodeEntry(entry);
+  const { labels = {}, annotations = {} } = metadata;
+  return { ...desired, subjects, metadata: { ...desired.metadata, labels, annotations } };
+}
+
+/** Creates the object; its outcome is to be judged anew, whoever has created it. */
+async function created(
+  registry: Registry,
+  { target, object }: { target: Target; object: ApiObject },
+): Promise<false> {
+  try {
+    await write(registry, { target, action: 'create', object });
+  } catch (error) {
+    if (!(error instanceof StatusError) || error.reason !== 'AlreadyExists') throw error;
+  }
+  return false;
 }
 
 /** `recreate` only deletes: the next attempt finds nothing there and creates. */
