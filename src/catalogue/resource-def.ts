@@ -123,6 +123,8 @@ export interface StorageDef {
   readonly kind: string;
   /** Reads selectable fields off the stored form, keyed by their label in the *storage* version. */
   readonly fieldsOf?: (object: ApiObject) => Readonly<Record<string, string>>;
+  /** Fills in place what objects stored by earlier releases lack beyond their version's defaults. */
+  readonly complete?: (object: ApiObject) => void;
 }
 
 export interface SubresourceDef {

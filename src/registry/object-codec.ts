@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../base/json.ts';
+import { isObject, type JsonObject, textOf } from '../base/json.ts';
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
 import { encodeJson, encodeJsonBriefly, parseWrittenJson } from '../codec/json.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
@@ -120,18 +120,44 @@ export function versionNamed(def: ResourceDef, apiVersion: string): VersionDef |
 
 /**
  * What a custom object stored earlier is by the definition as it is now: of the storage version, or
- * its own where a webhook converts them, pruned and defaulted by its schema. The same bytes when
- * nothing differs.
+ * its own where a webhook converts them, pruned and defaulted by its schema, without metadata of the
+ * wrong type. The same bytes when nothing differs.
+ *
+ * @param record.key as the store has it: the object's name and namespace, should it not say them
  */
-export function reshapeStored(def: ResourceDef, value: Buffer): Buffer {
-  const object = parseWrittenJson(value) as ApiObject;
+export function reshapeStored(
+  def: ResourceDef,
+  { key, value }: { readonly key: string; readonly value: Buffer },
+): Buffer {
+  const object = parseWrittenJson(value);
+  if (!isObject(object)) throw new Error('the stored value is no object');
   // What only somebody outside could convert stays what it is, and is converted when it is asked for.
-  if (def.custom?.converter === undefined) object.apiVersion = def.storage.apiVersion;
-  else if (object.apiVersion !== def.storage.apiVersion) mixed.add(def);
-  object.kind = def.storage.kind;
-  versionNamed(def, object.apiVersion)?.decode?.(object);
-  const reshaped = encodeStored(object);
+  const { storage } = def;
+  if (def.custom?.converter === undefined) object.apiVersion = storage.apiVersion;
+  else if (object.apiVersion !== storage.apiVersion) mixed.add(def);
+  object.kind = storage.kind;
+  // A version that is no more has no schema, but all have the metadata of one that is.
+  const decode = versionNamed(def, textOf(object.apiVersion))?.decode;
+  const dropsMistyped = true;
+  if (decode !== undefined) decode(object, { dropsMistyped });
+  else {
+    const { metadata = {} } = object;
+    const bare = { metadata };
+    def.versions[0]?.decode?.(bare, { dropsMistyped });
+    object.metadata = bare.metadata;
+  }
+  const found = asApiObject(object);
+  fillIdentity(found, key.slice(storage.prefix.length));
+  const reshaped = encodeStored(found);
   return reshaped.equals(value) ? value : reshaped;
+}
+
+/** Custom objects have a name, and count their changes; some from long ago do not say so. */
+function fillIdentity({ metadata }: ApiObject, key: string): void {
+  const slash = key.indexOf('/');
+  if ((metadata.name ?? '') === '') metadata.name = key.slice(slash + 1);
+  if ((metadata.namespace ?? '') === '' && slash > 0) metadata.namespace = key.slice(0, slash);
+  if ((metadata.generation ?? 0) === 0) metadata.generation = 1;
 }
 
 const mixed = new WeakSet<ResourceDef>();
@@ -176,7 +202,7 @@ export function entryOf(def: ResourceDef, record: StoredRecord | undefined): Ent
   const { modRevision, createRevision } = record;
   const problem = problemOf({ ...record, revision: modRevision });
   if (problem !== undefined) throw corruptObject({ storeKey: record.key, problem });
-  const value = def.custom === undefined ? record.value : reshapeStored(def, record.value);
+  const value = def.custom === undefined ? record.value : reshapeStored(def, record);
   const object = parseWrittenJson(value) as ApiObject;
   return makeEntry({
     key: record.key.slice(def.storage.prefix.length),

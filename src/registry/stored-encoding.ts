@@ -1,4 +1,4 @@
-import { isObject, type JsonObject, type JsonValue, textOf } from '../base/json.ts';
+import { isObject, type JsonObject, jsonEqual, textOf } from '../base/json.ts';
 import { decodeCborMap } from '../codec/cbor/decode.ts';
 import { encodeCbor, isSelfDescribedCbor } from '../codec/cbor/encode.ts';
 import { encodeJsonBriefly, parseWrittenJson } from '../codec/json.ts';
@@ -9,7 +9,6 @@ import {
   openEnvelope,
 } from '../codec/protobuf/envelope.ts';
 import type { Dialect } from '../dialect.ts';
-import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import { schemaOfKind } from '../kinds/kind-schema.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -17,6 +16,7 @@ import type { PutRequest, Store } from '../storage/contract.ts';
 import { mappedStore } from '../storage/mapped-store.ts';
 import { EntryHint } from '../watchcache/contract.ts';
 import { encodeStored, withoutVersion } from './object-codec.ts';
+import { type StoredVersion, type StoredVersions, typeOf, upToDate } from './stored-version.ts';
 
 /** The encodings in which a store keeps new values. */
 export interface StoredEncodings {
@@ -36,30 +36,42 @@ export interface EncodedStore {
 
 /**
  * Keeps objects in the given encodings, and reads what is stored in any of them: values are
- * recognized by how they begin. Users of the store read and write canonical JSON in the version
- * that is stored (STORE-2). A value that cannot be decoded is reported as unreadable.
+ * recognized by how they begin. Users of the store read and write canonical JSON: objects of
+ * built-in kinds in the version that this server stores, converted and defaulted whoever wrote them
+ * and when (STORE-2). A value that cannot be brought to that form is reported as unreadable.
  *
  * @param options.store keys are those of objects alone
- * @param options.isBuiltin whether a key is that of a built-in kind's object
  */
 export function encodedStore(options: {
   readonly store: Store;
   readonly dialect: Dialect;
   readonly encodings: StoredEncodings;
-  readonly isBuiltin: (key: string) => boolean;
+  readonly versions: StoredVersions;
+  /** `this`: nobody but servers like this one writes, so that what they wrote is not converted. */
+  readonly writers: 'this' | 'any';
 }): EncodedStore {
-  const { dialect, encodings, isBuiltin } = options;
-  /** Set once a value is read that is not in the encoding it would be written in. */
+  const { dialect, encodings, versions, writers } = options;
+  const isPlain = encodings.builtin === 'json' && encodings.custom === 'json';
+  const isOwn = (key: string, value: Buffer) =>
+    writers === 'this' && encodings.builtin === 'json' && versions.isCanonical(key, value);
+  const { isBuiltin } = versions;
+  /** Set once a value is read that would be written in another form. */
   let hasOthers = false;
-  const isCurrent = (key: string, value: Buffer): boolean => {
+  const readAny = (value: Buffer, key: string): ReadValue => {
     const encoding = encodingOf(value);
-    if (!isBuiltin(key)) return encoding === encodings.custom;
-    if (encoding === encodings.builtin) return true;
-    return encoding === 'json' && protobufSchema(dialect, parsed(value)) === undefined;
+    if (!isBuiltin(key)) {
+      return { shown: readCustom(value), isCurrent: encoding === encodings.custom };
+    }
+    const { shown, isSame } = readBuiltin(versions, { value, key });
+    if (encoding === encodings.builtin) return { shown, isCurrent: isSame };
+    const isJson = encoding === 'json' && protobufSchema(dialect, parsed(shown)) === undefined;
+    return { shown, isCurrent: isSame && isJson };
   };
   const read = (value: Buffer, key: string): Buffer => {
-    if (!hasOthers) hasOthers = !isCurrent(key, value);
-    return isBuiltin(key) ? readBuiltin(dialect, value) : readCustom(value);
+    if (isOwn(key, value)) return value;
+    const { shown, isCurrent } = readAny(value, key);
+    if (!isCurrent) hasOthers = true;
+    return shown;
   };
   const write = (request: PutRequest): Buffer => {
     const encoding = isBuiltin(request.key) ? encodings.builtin : encodings.custom;
@@ -68,7 +80,6 @@ export function encodedStore(options: {
       ? encodeCbor(parsed(request.value))
       : writeProtobuf(dialect, request);
   };
-  const isPlain = encodings.builtin === 'json' && encodings.custom === 'json';
   const isRead = (hint: unknown) => hint instanceof EntryHint;
   const store = mappedStore(options.store, isPlain ? { read, isRead } : { read, write });
   return {
@@ -76,9 +87,8 @@ export function encodedStore(options: {
     async isStale(key) {
       if (!hasOthers) return false;
       const record = await options.store.get(key);
-      return record?.unreadable === undefined && record !== undefined
-        ? !isCurrent(key, record.value)
-        : false;
+      if (record === undefined || record.unreadable !== undefined) return false;
+      return !readAny(record.value, key).isCurrent;
     },
   };
 }
@@ -90,51 +100,38 @@ function encodingOf(value: Buffer): Encoding {
 
 const parsed = (value: Buffer) => parseWrittenJson(value) as JsonObject;
 
-/** How the values begin that this server itself stores as JSON. */
-const canonicalStart = Buffer.from('{"apiVersion":');
-const closingBrace = 0x7d;
-
-const isCanonical = (value: Buffer): boolean =>
-  value.at(-1) === closingBrace && value.subarray(0, canonicalStart.length).equals(canonicalStart);
-
-function readBuiltin(dialect: Dialect, value: Buffer): Buffer {
-  switch (encodingOf(value)) {
-    case 'protobuf':
-      return readProtobuf(dialect, value);
-    case 'cbor':
-      return canonical(dialect, decodeCborMap(value));
-    case 'json':
-      return isCanonical(value) ? value : canonical(dialect, parseWrittenJson(value));
-  }
+interface ReadValue {
+  readonly shown: Buffer;
+  /** Whether the value would be written as it is. */
+  readonly isCurrent: boolean;
 }
 
-function readProtobuf(dialect: Dialect, value: Buffer): Buffer {
-  const { apiVersion, kind, raw } = openEnvelope(value);
-  const schema = schemaOfKind(dialect, { apiVersion, kind });
-  if (schema === undefined) {
-    throw new Error(`no kind ${JSON.stringify(kind)} is registered for version "${apiVersion}"`);
-  }
-  return typed(schema, { ...decodeMessage(schema, raw), apiVersion, kind });
+/** `isSame`: the value says what is shown of it; of other encodings than JSON, the version alone. */
+function readBuiltin(
+  versions: StoredVersions,
+  { value, key }: { readonly value: Buffer; readonly key: string },
+): { readonly shown: Buffer; readonly isSame: boolean } {
+  const { stored, object } = decoded(versions, { value, key });
+  const isVersion = versions.current(stored) === stored;
+  const made = upToDate(versions, { stored, object });
+  const shown = encodeStored(made);
+  if (encodingOf(value) !== 'json') return { shown, isSame: isVersion };
+  // The order of members is that in which they were filled in.
+  return { shown, isSame: shown.equals(value) || jsonEqual(made, object) };
 }
 
-/** The canonical form of an object that another server wrote. Throws for what is no object. */
-function canonical(dialect: Dialect, object: JsonValue): Buffer {
+function decoded(
+  versions: StoredVersions,
+  { value, key }: { readonly value: Buffer; readonly key: string },
+): { readonly stored: StoredVersion; readonly object: JsonObject } {
+  if (encodingOf(value) === 'protobuf') {
+    const { apiVersion, kind, raw } = openEnvelope(value);
+    const stored = versions.of(key, { apiVersion, kind });
+    return { stored, object: { ...decodeMessage(stored.version.schema, raw), apiVersion, kind } };
+  }
+  const object = isSelfDescribedCbor(value) ? decodeCborMap(value) : parseWrittenJson(value);
   if (!isObject(object)) throw new Error('the stored value is no object');
-  const schema = schemaOfObject(dialect, object);
-  return schema === undefined ? encodeObject(object) : typed(schema, object);
-}
-
-/** The same of a type's value, with a zero value for each absent member that the type requires. */
-function typed(schema: Schema, object: JsonObject): Buffer {
-  return encodeObject(decodeTyped(schema)(object));
-}
-
-function encodeObject(object: JsonObject): Buffer {
-  const { metadata } = object;
-  if (!isObject(metadata) || Object.keys(metadata).length === 0) {
-    throw new Error('the stored object has no metadata');
-  }
-  return encodeStored(object as ApiObject);
+  return { stored: versions.of(key, typeOf(object)), object };
 }
 
 /** Custom objects get their form from their definition, which reads any JSON. */

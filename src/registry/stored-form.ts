@@ -8,6 +8,7 @@ import { needsConverter, objectToStore } from './conversion/views.ts';
 import {
   encodeStored,
   indexOf,
+  objectKey,
   reshapeStored,
   servesStoredForm,
   toStorage,
@@ -46,7 +47,9 @@ export function inStoredVersion(def: ResourceDef, object: ApiObject): ApiObject 
 
 async function convertedForm(def: ResourceDef, object: ApiObject): Promise<StoredForm> {
   const value = encodeStored(await objectToStore(def, object));
-  const shown = reshapeStored(def, value);
+  const { namespace = '', name = '' } = object.metadata;
+  const key = def.storage.prefix + objectKey(namespace, name);
+  const shown = reshapeStored(def, { key, value });
   const read = parseWrittenJson(shown) as ApiObject;
   return { value, shown, object: read, index: indexOf(def.storage, read) };
 }
@@ -72,7 +75,7 @@ export async function isOutdated(
   const record = await storing(async () => registry.store.get(key));
   if (record === undefined || record.unreadable !== undefined) return false;
   if (record.modRevision !== entry.revision) return false;
-  const shown = reshapeStored(def, record.value);
+  const shown = reshapeStored(def, record);
   const isSame = shown === record.value || jsonEqual(parsed(shown), parsed(record.value));
   if (isSame) present.add(entry);
   return !isSame;

@@ -344,7 +344,7 @@ function storeFor(
   return def.custom === undefined
     ? store
     : mappedStore(store, {
-        read: (value) => reshapeStored(def, value),
+        read: (value, key) => reshapeStored(def, { key, value }),
         isRead: (hint) => hint instanceof EntryHint && hint.form === def.storage,
       });
 }

@@ -2,12 +2,15 @@ import type { Clock } from '../base/clock.ts';
 import { textOf } from '../base/json.ts';
 import { appendAll } from '../base/lists.ts';
 import type { Logger } from '../base/log.ts';
+import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { parseWrittenJson } from '../codec/json.ts';
+import type { Dialect } from '../dialect.ts';
 import type { ServiceRanges } from '../kinds/core/service/allocator.ts';
 import { numbersIn } from '../kinds/core/service/ledger.ts';
 import type { Pool } from '../kinds/core/service/pools.ts';
 import type { NumberRecorder } from '../kinds/core/service/recorded.ts';
 import { asService } from '../kinds/core/service/spec.ts';
+import { defineKind } from '../kinds/define.ts';
 import { serviceUnavailable } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { encodeStored } from '../registry/object-codec.ts';
@@ -15,7 +18,22 @@ import { storing } from '../registry/registry.ts';
 import type { Store, StoredRecord } from '../storage/contract.ts';
 
 /** Upstream's bitmaps of the numbers in use, one object for each range, are below this key. */
-export const rangeKeys = '/registry/ranges/';
+const rangeKeys = '/registry/ranges/';
+
+/** The kind of the bitmaps, which no version serves. */
+export function rangeAllocation(dialect: Dialect): ResourceDef {
+  return defineKind({
+    dialect,
+    facts: 'core',
+    kind: 'RangeAllocation',
+    resource: 'rangeallocations',
+    scope: 'Cluster',
+    verbs: [],
+    versions: [{ version: 'v1', served: false }],
+    storage: { prefix: rangeKeys },
+    strategy: { validateName: () => [] },
+  });
+}
 
 interface NumberedPool extends Pool {
   readonly text: string;

@@ -201,7 +201,7 @@ async function openApi(config: ServerConfig, dialect: Dialect) {
   const healthMetrics = createHealthMetrics(config.clock);
   const opened = await openStore(config, kinds);
   const sealed = await sealedStore(opened, { config, kinds, registry: metrics.registry });
-  const storage = encodedObjects(sealed, { config, kinds });
+  const storage = await encodedObjects(sealed, { config, kinds });
   const { store, shared, isStale } = storage;
   const { livezGracePeriodMs } = config;
   const onChecked = healthMetrics.checked;

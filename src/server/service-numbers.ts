@@ -64,7 +64,9 @@ export function createServiceNumbers(config: ServerConfig): ServiceNumbers {
     const mapped = mappedRanges(ranges, covers);
     recorders.push(rangeRecorder({ store: storeOf, ranges: mapped, clock, logger }));
   }
+  const primaryFamily = ranges.addresses[0]?.family;
   return {
+    ...(primaryFamily === undefined ? {} : { primaryFamily }),
     allocate: recorders.reduce(recordingNumbers, allocate),
     ...(recorders.length === 0 ? {} : { afterRemoval: releasingNumbers(recorders) }),
     async usage() {

@@ -1,3 +1,4 @@
+import { nextTurn } from '../base/host.ts';
 import type { PutRequest, Store, StoredRecord, StoreEvent } from './contract.ts';
 
 /** How the values of a store differ from what its user reads and writes. */
@@ -22,6 +23,9 @@ class WrittenHint {
     this.hint = hint;
   }
 }
+
+/** How many values of a range are read before other work has its turn. */
+const recordsAtOnce = 200;
 
 type Mapped = Pick<StoredRecord, 'value' | 'unreadable' | 'failure'>;
 
@@ -65,7 +69,12 @@ export function mappedStore(store: Store, form: ValueForm): Store {
     },
     async range(request) {
       const result = await store.range(request);
-      return { ...result, records: result.records.map(record) };
+      const records: StoredRecord[] = [];
+      for (const [at, one] of result.records.entries()) {
+        if (at > 0 && at % recordsAtOnce === 0) await nextTurn();
+        records.push(record(one));
+      }
+      return { ...result, records };
     },
     async put(request) {
       const result = await store.put(written(request));

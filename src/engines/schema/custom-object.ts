@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../base/json.ts';
 import { decodeTyped } from './decode-typed.ts';
 import { applyDefaults } from './defaults.ts';
-import { coerceEmbedded, type EmbeddedRules } from './embedded.ts';
+import { coerceEmbedded, type EmbeddedRules, wellTyped } from './embedded.ts';
 import { FoundPaths } from './found-paths.ts';
 import { dropNulls, dropUntypedNulls, prune } from './prune.ts';
 import type { Schema } from './schema.ts';
@@ -12,6 +12,8 @@ export type CustomDecoder = (object: JsonObject, options?: CustomDecoding) => Fo
 export interface CustomDecoding {
   /** Leaves nulls for validation to judge, where it does not take them for values of any type. */
   readonly keepsNulls?: boolean;
+  /** Drops members of metadata that have the wrong type, as of what is stored, and does not throw. */
+  readonly dropsMistyped?: boolean;
 }
 
 /**
@@ -34,16 +36,17 @@ export function pruneCustom(schema: Schema, rules: EmbeddedRules): CustomDecoder
   const drop = dropNulls(schema);
   const dropUntyped = dropUntypedNulls(schema);
   const metadataOf = decodeTyped(rules.objectMeta);
-  return (object, { keepsNulls = false } = {}) => {
+  return (object, { keepsNulls = false, dropsMistyped = false } = {}) => {
     const unknown = new FoundPaths();
     const given = object['metadata'];
     const ofMetadata = new FoundPaths();
-    const metadata = given === undefined ? undefined : metadataOf(given, ofMetadata);
+    const decode = dropsMistyped ? wellTyped(metadataOf) : metadataOf;
+    const metadata = given === undefined ? undefined : decode(given, ofMetadata);
     unknown.addUnder('metadata', ofMetadata);
     unknown.addAll(pruneObject(object));
     if (keepsNulls) dropUntyped(object);
     else drop(object);
-    unknown.addAll(coerceEmbedded(schema, object, rules));
+    unknown.addAll(coerceEmbedded(schema, object, rules, { dropsMistyped }));
     if (metadata !== undefined) object['metadata'] = metadata;
     return unknown;
   };

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
 import { appendAll } from '../../base/lists.ts';
 import { type FieldError, invalid, required } from '../../meta/field-error.ts';
-import { decodeTyped } from './decode-typed.ts';
+import { decodeTyped, type TypedDecoder } from './decode-typed.ts';
 import { DecodeError } from './depth.ts';
 import { FoundPaths } from './found-paths.ts';
 import { childPath, indexPath, keyPath } from './path.ts';
@@ -79,12 +79,14 @@ const start = { path: '', strict: '' };
 
 /**
  * Gives the metadata of embedded resources its typed form, in place; unknown members of it are
- * dropped, and their paths returned. Throws `EmbeddedError` for a value of the wrong type.
+ * dropped, and their paths returned. Throws `EmbeddedError` for a value of the wrong type, unless
+ * those are to be dropped too.
  */
 export function coerceEmbedded(
   schema: Schema,
   object: JsonValue,
   rules: EmbeddedRules,
+  { dropsMistyped = false }: { readonly dropsMistyped?: boolean } = {},
 ): FoundPaths {
   const walk = walkOf(resolved(schema));
   const unknown = new FoundPaths();
@@ -92,25 +94,57 @@ export function coerceEmbedded(
     for (const name of ['apiVersion', 'kind']) {
       const value = member(resource, name);
       if (value === undefined || typeof value === 'string') continue;
+      if (dropsMistyped) {
+        delete resource[name];
+        continue;
+      }
       throw new EmbeddedError(invalid(childPath(path, name), value, 'must be a string'));
     }
     const metadata = member(resource, 'metadata');
     if (metadata === undefined) return;
     const at = childPath(path, 'metadata');
-    const coerced = coerceMetadata(metadata, { path: at, rules, unknown });
+    const coerced = coerceMetadata(metadata, { path: at, rules, unknown, dropsMistyped });
     if (coerced['creationTimestamp'] === null) delete coerced['creationTimestamp'];
     resource['metadata'] = coerced;
   });
   return unknown.sort();
 }
 
+/**
+ * The same decoder for what is stored: members that it does not take are dropped one by one, and what
+ * is no object is an empty one.
+ */
+export function wellTyped(decode: TypedDecoder): TypedDecoder {
+  return (value, unknown, source) => {
+    try {
+      return decode(value, unknown, source);
+    } catch (error) {
+      if (!(error instanceof DecodeError)) throw error;
+      const members = isObject(value) ? Object.entries(value) : [];
+      const kept = members.filter(([name, member]) => isTaken(decode, { [name]: member ?? null }));
+      return decode(Object.fromEntries(kept), unknown, source);
+    }
+  };
+}
+
+function isTaken(decode: TypedDecoder, value: JsonObject): boolean {
+  try {
+    decode(value);
+    return true;
+  } catch (error) {
+    if (error instanceof DecodeError) return false;
+    throw error;
+  }
+}
+
 function coerceMetadata(
   metadata: JsonValue,
-  at: { path: string; rules: EmbeddedRules; unknown: FoundPaths },
+  at: { path: string; rules: EmbeddedRules; unknown: FoundPaths; dropsMistyped: boolean },
 ): JsonObject {
   try {
     const unknown = new FoundPaths();
-    const decoded = decodeTyped(at.rules.objectMeta)(metadata, unknown);
+    const decode = decodeTyped(at.rules.objectMeta);
+    const decoded = (at.dropsMistyped ? wellTyped(decode) : decode)(metadata, unknown);
     at.unknown.addUnder(at.path, unknown);
     return decoded;
   } catch (error) {

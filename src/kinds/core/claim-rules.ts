@@ -111,8 +111,15 @@ export function settleDataSources(
   if (plain !== undefined && any === undefined && isInUse === undefined) {
     if (!isOldSource(plain, dialect)) delete spec['dataSource'];
   }
-  const kept = objectAt(spec, 'dataSource');
+  completeDataSources(object, features);
+}
+
+/** Says in both of a claim's data sources what only one says, where both can say it. */
+export function completeDataSources(object: JsonObject, features: Features): void {
   if (!features.enabled('AnyVolumeDataSource')) return;
+  const spec = ensure(object, 'spec');
+  const any = objectAt(spec, 'dataSourceRef');
+  const kept = objectAt(spec, 'dataSource');
   if (kept !== undefined && any === undefined) spec['dataSourceRef'] = cloneJson(kept);
   if (kept === undefined && any !== undefined && textAt(any, 'namespace') === '') {
     const parts = sourceParts.filter((part) => any[part] !== undefined);

@@ -9,6 +9,7 @@ import { ensure, fill, fillAbsent, fillAmounts, objectAt } from '../fill.ts';
 import { fillResources } from '../pod/defaults.ts';
 import {
   type ClaimPorts,
+  completeDataSources,
   settleDataSources,
   validateClaimSpec,
   validateClaimStatus,
@@ -87,6 +88,7 @@ export function persistentVolumeClaim(
         columns: columnsOf(dialect),
       },
     ],
+    storage: { complete: (object) => completeDataSources(object, features) },
     strategy: {
       metadataTold: { '': ['whole', 'change', 'whole'] },
       validateName: dnsSubdomain,

@@ -8,6 +8,8 @@ import { sortedKeys } from '../checks.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, fillAbsent, objectAt, objectsAt } from '../fill.ts';
+import type { Family } from './service/cluster-ips.ts';
+import { completeService } from './service/complete.ts';
 import { validateServiceStatus } from './service/load-balancer-status.ts';
 import { asService, isExternallyAccessible, needsClusterIp } from './service/spec.ts';
 import { dropTypeDependent } from './service/transitions.ts';
@@ -99,11 +101,13 @@ export interface ServiceOptions {
   readonly features?: Features | undefined;
   /** Frees what the Service had. */
   readonly afterRemoval?: Strategy['afterRemoval'];
+  /** The family of addresses for Services that ask for none; absent: IPv4. */
+  readonly primaryFamily?: Family;
 }
 
 /** Service: a name and address for a changing set of pods. */
 export function service(dialect: Dialect, options: ServiceOptions = {}): ResourceDef {
-  const { allocate, afterRemoval, features = defaultFeatures } = options;
+  const { allocate, afterRemoval, primaryFamily = 'IPv4', features = defaultFeatures } = options;
   return defineKind({
     dialect,
     features,
@@ -120,6 +124,7 @@ export function service(dialect: Dialect, options: ServiceOptions = {}): Resourc
         'spec.clusterIP': textAt(object, 'spec', 'clusterIP'),
         'spec.type': textAt(object, 'spec', 'type'),
       }),
+      complete: (object) => completeService(object, primaryFamily),
     },
     strategy: {
       metadataTold: { '': ['change', 'whole'] },
