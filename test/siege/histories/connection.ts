@@ -16,6 +16,10 @@ export type Reply =
   | { readonly type: 'unsent' }
   | { readonly type: 'lost' };
 
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
 export interface Stream {
   /** Status of the response, or 0 without one, when the stream has ended. */
   readonly ended: Promise<number>;

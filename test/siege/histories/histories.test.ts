@@ -5,6 +5,7 @@ import { buildPrograms, type Programs } from '../../program.ts';
 import { type GroundName, startGround } from './ground.ts';
 import { type HistoryReport, runHistory } from './history.ts';
 import type { Fault } from './nemesis.ts';
+import { type Resource, resources } from './resources.ts';
 
 let programs: Programs;
 beforeAll(async () => {
@@ -21,6 +22,7 @@ async function shortHistory(name: GroundName, faults: readonly Fault[]): Promise
       ground,
       random: randomOf(seed),
       namespace: 'history',
+      resource: resources[0] as Resource,
       milliseconds: 1500,
       leastWrites: 50,
       faultsMax: 2,

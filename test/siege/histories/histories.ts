@@ -1,11 +1,14 @@
 import { hasEtcd } from '../../../src/storage/etcd/testing.ts';
-import { randomOf } from '../../fuzz/random.ts';
+import { type Random, randomOf } from '../../fuzz/random.ts';
 import { buildPrograms, type Programs } from '../../program.ts';
 import { type SiegeFigures, type SiegeOptions, type SiegePart, timeLimit } from '../part.ts';
-import { type Ground, type GroundName, groundNames, startGround } from './ground.ts';
-import { type HistoryReport, runHistory } from './history.ts';
+import { type Ground, type GroundName, groundNames, hasFakeClock, startGround } from './ground.ts';
+import { expectRemains, type HistoryReport, type Remains, runHistory } from './history.ts';
+import { resources } from './resources.ts';
 
 const historyMs = 8000;
+/** Histories after which processes are started anew, without data. */
+const groundHistories = 6;
 
 /** Runs histories on real processes; a round is one history on each kind of store. */
 export const historiesPart: SiegePart = {
@@ -17,46 +20,70 @@ export const historiesPart: SiegePart = {
   run: runHistories,
 };
 
+/** A ground, and what the histories on it left. */
+interface Used {
+  readonly ground: Ground;
+  readonly remains: Remains[];
+}
+
 async function runHistories(options: SiegeOptions): Promise<SiegeFigures> {
   const { seed, rounds, log } = options;
   const isOver = timeLimit(options);
   const totals = new Map<string, number>();
   const programs = await buildPrograms();
-  const grounds = new Map<GroundName, Ground>();
+  const used = new Map<GroundName, Used>();
   const names = groundNames.filter((name) => name === 'embedded' || hasEtcd);
-  if (names.length === 1) log('there is no etcd: only the embedded store is attacked');
+  if (!hasEtcd) log('there is no etcd: only the embedded store is attacked');
+  if (!hasFakeClock) log('there is no libfaketime: clocks are not set');
   try {
     for (let round = 0; round < rounds && !isOver(); round += 1) {
       for (const name of names) {
         if (isOver()) break;
-        const ground = grounds.get(name) ?? (await started(programs, { name }));
-        grounds.set(name, ground);
-        const report = await oneHistory(ground, { seed, round });
+        const random = randomOf(seed + round);
+        const at = await groundFor(name, { used, programs, random });
+        const report = await oneHistory(at, { seed, round, random });
         add(totals, report, name);
         log(`round ${round}, ${name}: ${summary(report)}`);
       }
     }
   } finally {
-    await Promise.all([...grounds.values()].map((ground) => ground.remove()));
+    await Promise.all([...used.values()].map(({ ground }) => ground.remove()));
     programs.remove();
   }
   return Object.fromEntries(totals);
 }
 
-function started(programs: Programs, { name }: { readonly name: GroundName }): Promise<Ground> {
-  return startGround(programs, { name, flags: [] });
+/** The ground of this name, started anew where it has seen enough histories. */
+async function groundFor(
+  name: GroundName,
+  options: {
+    readonly used: Map<GroundName, Used>;
+    readonly programs: Programs;
+    readonly random: Random;
+  },
+): Promise<Used> {
+  const { used, programs, random } = options;
+  const found = used.get(name);
+  if (found !== undefined && found.remains.length < groundHistories) return found;
+  used.delete(name);
+  await found?.ground.remove();
+  // With little history, watchers that were away have to begin anew.
+  const flags = random.chance(0.3) ? ['--etcd-compaction-interval=1s'] : [];
+  const made = { ground: await startGround(programs, { name, flags }), remains: [] };
+  used.set(name, made);
+  return made;
 }
 
 async function oneHistory(
-  ground: Ground,
-  { seed, round }: { readonly seed: number; readonly round: number },
+  { ground, remains }: Used,
+  { seed, round, random }: { readonly seed: number; readonly round: number; random: Random },
 ): Promise<HistoryReport> {
-  const random = randomOf(seed + round);
   try {
-    return await runHistory({
+    const report = await runHistory({
       ground,
       random,
       namespace: `history-${round}`,
+      resource: random.pick(resources),
       milliseconds: historyMs,
       leastWrites: 50,
       workers: 6 + random.below(6),
@@ -64,10 +91,15 @@ async function oneHistory(
       thinkMs: 2 + random.below(20),
       holdMs: 2500,
       restMs: 1500,
+      isCompacted: random.chance(0.3),
     });
+    await expectRemains(ground, remains);
+    remains.push(report.remains);
+    return report;
   } catch (cause) {
     const at = `seed ${seed}, round ${round}, ${ground.name}`;
-    throw new Error(`${at}: ${String(cause)}`, { cause });
+    const logs = ground.servers.map(({ log }) => log.slice(-2000)).join('\n');
+    throw new Error(`${at}: ${String(cause)}\n${logs}`, { cause });
   }
 }
 
@@ -75,13 +107,18 @@ function add(totals: Map<string, number>, report: HistoryReport, ground: GroundN
   const plus = (figure: string, more: number) => {
     totals.set(figure, (totals.get(figure) ?? 0) + more);
   };
-  const { faults, ...counts } = report;
   plus(`${ground} histories`, 1);
-  for (const [name, count] of Object.entries(counts)) plus(`${ground} ${name}`, count);
-  for (const [fault, count] of faults) plus(`${ground}: ${fault}`, count);
+  for (const [name, count] of figuresOf(report)) plus(`${ground} ${name}`, count);
 }
 
-function summary({ faults, ...counts }: HistoryReport): string {
-  const all = [...Object.entries(counts), ...faults];
-  return all.map(([name, count]) => `${count} ${name}`).join(', ');
+function figuresOf(report: HistoryReport): readonly (readonly [string, number])[] {
+  const { faults, statuses, remains: _, ...counts } = report;
+  const others = [...statuses].map(([status, count]) => [`status ${status}`, count] as const);
+  return [...Object.entries(counts), ...faults, ...others];
+}
+
+function summary(report: HistoryReport): string {
+  return figuresOf(report)
+    .map(([name, count]) => `${count} ${name}`)
+    .join(', ');
 }

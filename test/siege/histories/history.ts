@@ -1,18 +1,21 @@
 import type { Random } from '../../fuzz/random.ts';
-import { Connections } from './connection.ts';
+import { Caller } from './caller.ts';
+import { type Endpoint, pause } from './connection.ts';
 import type { Ground } from './ground.ts';
 import { type Judgement, judge } from './judge.ts';
 import { type Fault, faultsOf, heal, runNemesis } from './nemesis.ts';
 import { Violation } from './operation.ts';
 import { Recorder } from './recorder.ts';
+import type { Resource } from './resources.ts';
 import { Watcher, type WatcherOptions } from './watcher.ts';
-import { listOf, pause, type Scene, Worker } from './worker.ts';
+import { listOf, type Scene, Worker } from './worker.ts';
 
 export interface HistoryOptions {
   readonly ground: Ground;
   readonly random: Random;
   /** Namespace of the history's own, which it creates. */
   readonly namespace: string;
+  readonly resource: Resource;
   /** How long clients and faults go on, and for how many acknowledged writes at least. */
   readonly milliseconds: number;
   readonly leastWrites: number;
@@ -24,6 +27,8 @@ export interface HistoryOptions {
   readonly restMs: number;
   /** Which faults may happen; all that fit the ground when absent. */
   readonly faults?: readonly Fault[];
+  /** Whether an etcd's history may be compacted meanwhile, which watchers need not survive. */
+  readonly isCompacted?: boolean;
   /** Most faults of servers, and of their store. */
   readonly faultsMax?: number;
 }
@@ -32,6 +37,7 @@ export interface HistoryReport extends Judgement {
   readonly streams: number;
   readonly relists: number;
   readonly faults: ReadonlyMap<Fault, number>;
+  readonly remains: Remains;
 }
 
 const fence = 'fence';
@@ -39,18 +45,19 @@ const settleMs = 60_000;
 
 /** Runs clients, watchers, and faults for a while, heals everything, and checks what came of it. */
 export async function runHistory(options: HistoryOptions): Promise<HistoryReport> {
-  const { ground } = options;
+  const { ground, resource } = options;
   const recorder = new Recorder();
-  const calls = new Connections();
+  const caller = new Caller(() => endpointsOf(ground));
   let isOver = false;
   const scene: Scene = {
     recorder,
-    collection: `/api/v1/namespaces/${options.namespace}/configmaps`,
+    resource,
+    collection: resource.collection(options.namespace),
     keys: Array.from({ length: options.keys }, (_, i) => `key-${i}`),
-    endpoints: () => ground.servers.flatMap(({ endpoint }) => endpoint ?? []),
+    endpoints: () => endpointsOf(ground),
     isOver: () => isOver,
   };
-  const start = await begin(scene, calls, options.namespace);
+  const start = await begin(scene, caller, options);
   const workers = workersOf(scene, options);
   const watchers = watchersOf(scene, options.random);
   const replayer = replayerOf(scene, { random: options.random, from: start });
@@ -61,8 +68,10 @@ export async function runHistory(options: HistoryOptions): Promise<HistoryReport
     for (const { connections } of [...workers, ...watchers]) connections.cut();
   };
   const storms = faultsOf(ground).map((all) => {
-    const faults = all.filter((fault) => options.faults?.includes(fault) ?? true);
-    const { holdMs, random, restMs, faultsMax = 1e9 } = options;
+    const { holdMs, random, restMs, faultsMax = 1e9, isCompacted = false } = options;
+    const faults = all.filter(
+      (fault) => (options.faults?.includes(fault) ?? true) && (isCompacted || fault !== 'compact'),
+    );
     const limits = { isOver: () => isOver, faultsMax, holdMs, restMs };
     return runNemesis({ ground, random, cutConnections, faults, ...limits });
   });
@@ -73,22 +82,26 @@ export async function runHistory(options: HistoryOptions): Promise<HistoryReport
     heal(ground);
     await Promise.all(working);
     for (const server of ground.servers) server.expectAlive();
-    const fenced = await closeHistory(scene, calls);
+    const fenced = await closeHistory(scene, caller);
     const all = [...watchers, replayer];
     watching.push(replayer.run(() => isSettled));
     await settle(scene, fenced, all);
     isSettled = true;
     for (const watcher of all) watcher.hangUp();
     await Promise.all(watching);
-    const checked = judge(recorder, scene.keys, { start, fenced });
-    const streams = all.reduce((sum, watcher) => sum + watcher.streams, 0);
-    const relists = all.reduce((sum, watcher) => sum + watcher.relists, 0);
-    return { ...checked, streams, relists, faults: new Map(faults.flatMap((one) => [...one])) };
+    const last = await caller.send({ method: 'GET', path: scene.collection });
+    return {
+      ...judge(recorder, scene.keys, { start, fenced }),
+      streams: all.reduce((sum, watcher) => sum + watcher.streams, 0),
+      relists: all.reduce((sum, watcher) => sum + watcher.relists, 0),
+      faults: new Map(faults.flatMap((one) => [...one])),
+      remains: { collection: scene.collection, items: JSON.stringify(last.items) },
+    };
   } finally {
     isOver = true;
     isSettled = true;
     for (const watcher of [...watchers, replayer]) watcher.hangUp();
-    calls.cut();
+    caller.close();
   }
 }
 
@@ -103,41 +116,15 @@ async function goOn(recorder: Recorder, options: HistoryOptions): Promise<void> 
   }
 }
 
-/** Creates the namespace; resolves with a version before all changes in it. */
-async function begin(scene: Scene, calls: Connections, name: string): Promise<number> {
-  const path = '/api/v1/namespaces';
+/** Creates the kind and the namespace; resolves with a version before all changes in it. */
+async function begin(scene: Scene, caller: Caller, options: HistoryOptions): Promise<number> {
+  const { namespace: name, resource } = options;
+  const made = { method: 'POST', statuses: [201, 409] };
+  if (resource.definition !== undefined) await caller.send({ ...made, ...resource.definition });
   const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
-  await answered(scene, calls, { method: 'POST', path, body, statuses: [201, 409] });
-  const list = await answered(scene, calls, { method: 'GET', path: scene.collection });
-  return listOf(list).version;
-}
-
-/** Sends a request until one of the servers answers it as it should. */
-async function answered(
-  scene: Scene,
-  calls: Connections,
-  request: {
-    readonly method: string;
-    readonly path: string;
-    readonly body?: unknown;
-    readonly statuses?: readonly number[];
-    readonly server?: number;
-  },
-) {
-  const { statuses = [200], server = 0 } = request;
-  const end = performance.now() + settleMs;
-  for (;;) {
-    const endpoint = scene.endpoints()[server];
-    const reply =
-      endpoint === undefined
-        ? undefined
-        : await calls.send(endpoint, { ...request, patienceMs: settleMs });
-    if (reply?.type === 'answer' && statuses.includes(reply.status)) return reply.body;
-    if (performance.now() > end) {
-      throw new Violation(`${request.method} ${request.path}: ${JSON.stringify(reply)}`);
-    }
-    await pause(50);
-  }
+  await caller.send({ ...made, path: '/api/v1/namespaces', body });
+  const lists = await caller.sendAll({ method: 'GET', path: scene.collection });
+  return listOf(lists[0]).version;
 }
 
 function workersOf(scene: Scene, options: HistoryOptions): readonly Worker[] {
@@ -166,22 +153,49 @@ function replayerOf(scene: Scene, options: { readonly random: Random; readonly f
 }
 
 /** Writes a last object; resolves when every server shows it in a list, with its version. */
-async function closeHistory(scene: Scene, calls: Connections): Promise<number> {
-  const { collection, recorder } = scene;
-  const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: fence } };
-  const statuses = [201, 409];
-  await answered(scene, calls, { method: 'POST', path: collection, body, statuses });
+async function closeHistory(scene: Scene, caller: Caller): Promise<number> {
+  const { collection, recorder, resource } = scene;
+  const { apiVersion, kind } = resource;
+  const body = { apiVersion, kind, metadata: { name: fence } };
+  await caller.send({ method: 'POST', path: collection, body, statuses: [201, 409] });
   let version = 0;
-  for (let server = 0; server < scene.endpoints().length; server += 1) {
-    const invoked = recorder.tick();
-    const list = listOf(await answered(scene, calls, { method: 'GET', path: collection, server }));
+  const invoked = recorder.tick();
+  for (const list of await caller.sendAll({ method: 'GET', path: collection })) {
     const completed = recorder.tick();
-    const by = `last list of server ${server}`;
-    recorder.lists.push({ by, process: by, isCached: false, invoked, completed, ...list });
-    version = list.items.find(({ key }) => key === fence)?.version ?? 0;
+    const by = 'last list';
+    const read = { by, process: by, type: 'consistent' as const, invoked, completed };
+    recorder.lists.push({ ...read, ...listOf(list) });
+    version = listOf(list).items.find(({ key }) => key === fence)?.version ?? 0;
     if (version === 0) throw new Violation(`${by} does not have what was acknowledged last`);
   }
   return version;
+}
+
+/** What one history left: nothing writes there any more. */
+export interface Remains {
+  readonly collection: string;
+  /** The items, as text. */
+  readonly items: string;
+}
+
+/** Rejects where a server shows something else than what a history left. */
+export async function expectRemains(ground: Ground, all: readonly Remains[]): Promise<void> {
+  const caller = new Caller(() => endpointsOf(ground));
+  try {
+    for (const { collection, items } of all) {
+      for (const list of await caller.sendAll({ method: 'GET', path: collection })) {
+        const found = JSON.stringify(list.items);
+        if (found === items) continue;
+        throw new Violation(`${collection} was ${items}, and is ${found}`);
+      }
+    }
+  } finally {
+    caller.close();
+  }
+}
+
+function endpointsOf({ servers }: Ground): readonly Endpoint[] {
+  return servers.flatMap(({ endpoint }) => endpoint ?? []);
 }
 
 /** Waits until every watcher has what there is at the end. */

@@ -2,7 +2,13 @@ import { checkRegister } from './linearizability.ts';
 import { describe, markOf, type Operation, Violation } from './operation.ts';
 import type { Recorder } from './recorder.ts';
 import { registerText } from './register.ts';
-import { checkCachedReads, checkVersions, readsOf, versionsByMark } from './versions.ts';
+import {
+  checkCachedReads,
+  checkVersions,
+  isConsistent,
+  readsOf,
+  versionsByMark,
+} from './versions.ts';
 import { checkCommands, checkShown, checkSnapshot, WatchLog } from './watch-log.ts';
 
 /** What the checks went through, all of which was right. */
@@ -15,6 +21,8 @@ export interface Judgement {
   /** Changes in the log, and how often watchers saw them all together. */
   readonly changes: number;
   readonly events: number;
+  /** Answers that say nothing of what was asked, by status. */
+  readonly statuses: ReadonlyMap<number, number>;
   /** 1 where watchers were to see every change from beginning to end. */
   readonly complete: number;
 }
@@ -48,7 +56,7 @@ export function judge(
     if (!isComplete || outcome.type !== 'unknown') return true;
     return command.type === 'delete' || (mark !== undefined && versions.has(mark));
   };
-  const reads = lists.filter(({ isCached }) => !isCached).map((list) => readsOf(list, keys));
+  const reads = lists.filter(isConsistent).map((list) => readsOf(list, keys));
   const all = [...operations.filter(mayHaveHappened), ...reads.flat()];
   return {
     operations: operations.length + lists.length + cachedReads.length,
@@ -57,6 +65,7 @@ export function judge(
     changes: log.events.length,
     events: segments.reduce((sum, { events }) => sum + events.length, 0),
     complete: Number(isComplete),
+    statuses: recorder.oddStatuses,
   };
 }
 

@@ -17,7 +17,10 @@ export interface CachedRead {
 /** A list, with when it was asked for. */
 export interface ListRead extends Snapshot {
   readonly process: string;
-  readonly isCached: boolean;
+  /** What was asked for: the newest state, whole or in pages, or one of some version. */
+  readonly type: 'consistent' | 'paged' | 'cached' | 'notOlder' | 'exact';
+  /** The version asked for; an exact list is at this one. */
+  readonly least?: number;
   readonly invoked: number;
   readonly completed: number;
 }
@@ -77,7 +80,8 @@ export function outcomeOf(command: Command, reply: Reply): Outcome | undefined {
     const { key: _, ...shown } = shownOf(body);
     return { type: 'done', shown };
   }
-  if (status === 404) return { type: 'absent' };
+  // Otherwise the server does not know the kind, which says nothing of the object.
+  if (status === 404) return { type: body.details?.name ? 'absent' : 'refused' };
   if (status === 409) return conflictOf(command, body);
   // A server that cannot say whether its store has taken a write answers by one of these.
   if (status >= 500) return { type: 'unknown' };

@@ -36,6 +36,11 @@ export function readsOf(list: ListRead, keys: readonly string[]): readonly Opera
   });
 }
 
+/** Whether a list shows what there is between its call and its answer. */
+export function isConsistent({ type, least }: ListRead): boolean {
+  return type === 'consistent' || type === 'paged' || (type === 'exact' && least === 0);
+}
+
 function doneOf({ version, uid, data }: ListRead['items'][number]) {
   return { type: 'done' as const, shown: { version, uid, data } };
 }
@@ -67,10 +72,17 @@ export function checkVersions({ operations, lists }: Recorder): void {
     const isRight = () => version > highest;
     moments.push({ tick: invoked, run: () => demand(isRight, highest, describe(operation)) });
   }
-  for (const { isCached, by, invoked, completed, version } of lists) {
+  for (const list of lists) {
+    const { by, invoked, completed, version } = list;
+    const what = `the ${list.type} list of ${by} at [${invoked}, ${completed}] of ${version}`;
+    const { least = 0 } = list;
+    demand(
+      () => (list.type === 'exact' && least > 0 ? version === least : version >= least),
+      least,
+      what,
+    );
     show(completed, version);
-    if (isCached) continue;
-    const what = `the list of ${by} at [${invoked}, ${completed}] of ${version}`;
+    if (!isConsistent(list)) continue;
     moments.push({ tick: invoked, run: () => demand(() => version >= highest, highest, what) });
   }
   moments.sort((one, other) => one.tick - other.tick);
@@ -78,7 +90,7 @@ export function checkVersions({ operations, lists }: Recorder): void {
 }
 
 function demand(isRight: () => boolean, highest: number, what: string): void {
-  if (!isRight()) throw new Violation(`version ${highest} was shown before ${what}`);
+  if (!isRight()) throw new Violation(`${what} contradicts version ${highest} before it`);
 }
 
 /** Reads from one process's cache do not go back: what begins later shows no older version. */

@@ -1,10 +1,10 @@
 import type { Random } from '../../fuzz/random.ts';
 import type { Loose } from '../../harness.ts';
-import { Connections, type Endpoint } from './connection.ts';
+import { Connections, type Endpoint, pause } from './connection.ts';
 import { type Shown, Violation } from './operation.ts';
 import { shownOf, versionOf } from './recorder.ts';
 import { type ChangeEvent, eventText } from './watch-log.ts';
-import { listOf, pause, type Scene } from './worker.ts';
+import { listOf, type Scene } from './worker.ts';
 
 export interface WatcherOptions {
   readonly scene: Scene;

@@ -1,12 +1,15 @@
 import type { Random } from '../../fuzz/random.ts';
 import type { Loose } from '../../harness.ts';
-import { Connections, type Endpoint, type Reply } from './connection.ts';
-import { type Command, markField, type Operation, type Shown } from './operation.ts';
-import { outcomeOf, type Recorder, shownOf, versionOf } from './recorder.ts';
+import { Connections, type Endpoint, pause, type Reply } from './connection.ts';
+import { type Command, markField, type Operation, type Shown, Violation } from './operation.ts';
+import { type ListRead, outcomeOf, type Recorder, shownOf, versionOf } from './recorder.ts';
+import type { Resource } from './resources.ts';
 
 /** What the clients of one history share. */
 export interface Scene {
   readonly recorder: Recorder;
+  /** Of the objects that they write, which have `data`. */
+  readonly resource: Resource;
   /** Path of the collection that they work in. */
   readonly collection: string;
   readonly keys: readonly string[];
@@ -20,10 +23,6 @@ const types = {
   patch: 'application/merge-patch+json',
   apply: 'application/apply-patch+yaml',
 };
-
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
 
 /** One client: sends one random command after the other and records what came of them. */
 export class Worker {
@@ -67,7 +66,7 @@ export class Worker {
     const dice = this.#random.below(100);
     if (dice < 25) return this.#command(endpoint, key, { type: 'read' });
     if (dice < 33) return this.#cachedRead(endpoint, key);
-    if (dice < 39) return this.#list(endpoint);
+    if (dice < 39) return this.#list(endpoint, this.#random.pick(listTypes));
     if (dice < 54) return this.#command(endpoint, key, { type: 'create', data: this.#data('c') });
     if (dice < 72) return this.#command(endpoint, key, this.#replacement(key));
     if (dice < 84) return this.#command(endpoint, key, this.#patch(key));
@@ -85,7 +84,8 @@ export class Worker {
   #replacement(key: string): Command {
     const seen = this.#seen.get(key);
     if (seen === undefined || this.#random.chance(0.3)) {
-      return { type: 'replace', data: this.#data('u') };
+      const { replacesAnyVersion } = this.#scene.resource;
+      return { type: replacesAnyVersion ? 'replace' : 'patch', data: this.#data('u') };
     }
     const data = { ...seen.data, ...this.#data('u') };
     return { type: 'replace', data, expect: seen.version };
@@ -105,9 +105,9 @@ export class Worker {
   }
 
   async #command(endpoint: Endpoint, key: string, command: Command): Promise<void> {
-    const { recorder, collection } = this.#scene;
+    const { recorder } = this.#scene;
     const invoked = recorder.tick();
-    const request = requestOf(command, { collection, key, manager: this.#name });
+    const request = requestOf(command, { scene: this.#scene, key, manager: this.#name });
     const reply = await this.connections.send(endpoint, { ...request, patienceMs });
     const outcome = outcomeOf(command, reply);
     if (outcome === undefined) return pause(10);
@@ -132,7 +132,7 @@ export class Worker {
     const reply = await this.connections.send(endpoint, { method: 'GET', path, patienceMs });
     if (reply.type !== 'answer') return;
     this.#noteStatus(reply);
-    if (reply.status !== 200 && reply.status !== 404) return;
+    if (reply.status !== 200 && !(reply.status === 404 && reply.body.details?.name)) return;
     const shown = reply.status === 404 ? undefined : shownOf(reply.body);
     if (shown !== undefined) this.#seen.set(key, shown);
     const by = this.#name;
@@ -141,30 +141,70 @@ export class Worker {
     recorder.cachedReads.push({ by, process, key, invoked, completed, shown });
   }
 
-  async #list(endpoint: Endpoint): Promise<void> {
+  async #list(endpoint: Endpoint, type: ListRead['type']): Promise<void> {
     const { recorder, collection } = this.#scene;
-    const isCached = this.#random.chance(0.4);
-    const path = `${collection}${isCached ? '?resourceVersion=0' : ''}`;
+    const [seen] = [...this.#seen.values()];
     const invoked = recorder.tick();
-    const reply = await this.connections.send(endpoint, { method: 'GET', path, patienceMs });
-    if (reply.type !== 'answer') return;
-    this.#noteStatus(reply);
-    if (reply.status !== 200) return;
-    recorder.lists.push({
-      by: this.#name,
-      process: endpoint.process,
-      isCached,
-      invoked,
-      completed: recorder.tick(),
-      ...listOf(reply.body),
-    });
+    const items: ListRead['items'][number][] = [];
+    let version: number | undefined;
+    let token: string | undefined;
+    do {
+      const query = token === undefined ? listQuery(type, seen) : { limit: 1, continue: token };
+      const path = `${collection}?${new URLSearchParams(stringsOf(query))}`;
+      const reply = await this.connections.send(endpoint, { method: 'GET', path, patienceMs });
+      if (reply.type !== 'answer') return;
+      this.#noteStatus(reply);
+      if (reply.status !== 200) return;
+      const page = listOf(reply.body);
+      if (version !== undefined && page.version !== version) {
+        throw new Violation(`${this.#name} got pages of ${version} and of ${page.version}`);
+      }
+      version = page.version;
+      items.push(...page.items);
+      token = reply.body.metadata.continue;
+    } while (token !== undefined && token !== '');
+    const { process } = endpoint;
+    const read = { by: this.#name, process, type, invoked, completed: recorder.tick() };
+    const least = type === 'notOlder' || type === 'exact' ? { least: seen?.version ?? 0 } : {};
+    recorder.lists.push({ ...read, ...least, version, items });
   }
 
   #noteStatus(reply: Reply): void {
-    if (reply.type !== 'answer' || [200, 201, 404, 409].includes(reply.status)) return;
+    if (reply.type !== 'answer' || [200, 201, 409].includes(reply.status)) return;
+    if (reply.status === 404 && reply.body.details?.name) return;
     const { oddStatuses } = this.#scene.recorder;
     oddStatuses.set(reply.status, (oddStatuses.get(reply.status) ?? 0) + 1);
   }
+}
+
+const listTypes: readonly ListRead['type'][] = [
+  'consistent',
+  'consistent',
+  'paged',
+  'cached',
+  'notOlder',
+  'exact',
+];
+
+function listQuery(type: ListRead['type'], seen: Shown | undefined): Record<string, unknown> {
+  switch (type) {
+    case 'consistent':
+      return {};
+    case 'paged':
+      return { limit: 1 };
+    case 'cached':
+      return { resourceVersion: 0 };
+    case 'notOlder':
+      if (seen === undefined) return { resourceVersion: 0 };
+      return { resourceVersion: seen.version, resourceVersionMatch: 'NotOlderThan' };
+    case 'exact':
+      if (seen === undefined) return {};
+      return { resourceVersion: seen.version, resourceVersionMatch: 'Exact' };
+  }
+}
+
+function stringsOf(query: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(query).map(([name, value]) => [name, String(value)]));
 }
 
 /** The version and the items of a list. */
@@ -175,14 +215,16 @@ export function listOf(body: Loose) {
 
 function requestOf(
   command: Command,
-  at: { readonly collection: string; readonly key: string; readonly manager: string },
+  at: { readonly scene: Scene; readonly key: string; readonly manager: string },
 ) {
-  const { collection, key, manager } = at;
+  const { scene, key, manager } = at;
+  const { collection, resource } = scene;
+  const { apiVersion, kind } = resource;
   const path = `${collection}/${key}`;
   const expect = 'expect' in command ? { resourceVersion: String(command.expect) } : {};
   const object = (data: object) => ({
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
+    apiVersion,
+    kind,
     metadata: { name: key, ...expect },
     data,
   });
