@@ -7,6 +7,7 @@ import {
   checkVersions,
   isConsistent,
   readsOf,
+  ShownVersions,
   versionsByMark,
 } from './versions.ts';
 import { checkCommands, checkShown, checkSnapshot, WatchLog } from './watch-log.ts';
@@ -46,15 +47,15 @@ export function judge(
   for (const { shown, by, key } of cachedReads) {
     if (shown !== undefined) checkShown(log, { by, key, ...shown });
   }
-  checkVersions(recorder);
+  const shown = new ShownVersions(recorder);
+  checkVersions(recorder, shown);
   checkCachedReads(cachedReads, log);
   const versions = versionsByMark(recorder, log);
-  const isComplete = log.covers(between.start, between.fenced);
-  // With a complete log, a write without a version was not carried out while the history lasted.
-  const mayHaveHappened = ({ command, outcome }: Operation) => {
+  // Where watchers were to see all changes since its call, a write that none saw did not happen.
+  const mayHaveHappened = ({ command, outcome, invoked }: Operation) => {
     const mark = markOf(command);
-    if (!isComplete || outcome.type !== 'unknown') return true;
-    return command.type === 'delete' || (mark !== undefined && versions.has(mark));
+    if (outcome.type !== 'unknown' || mark === undefined || versions.has(mark)) return true;
+    return !log.covers(Math.max(between.start, shown.before(invoked)), between.fenced);
   };
   const reads = lists.filter(isConsistent).map((list) => readsOf(list, keys));
   const all = [...operations.filter(mayHaveHappened), ...reads.flat()];
@@ -64,7 +65,7 @@ export function judge(
     undecided: keys.filter((key) => !isDecided(all, { key, versions })).length,
     changes: log.events.length,
     events: segments.reduce((sum, { events }) => sum + events.length, 0),
-    complete: Number(isComplete),
+    complete: Number(log.covers(between.start, between.fenced)),
     statuses: recorder.oddStatuses,
   };
 }

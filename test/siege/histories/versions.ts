@@ -45,58 +45,63 @@ function doneOf({ version, uid, data }: ListRead['items'][number]) {
   return { type: 'done' as const, shown: { version, uid, data } };
 }
 
-interface Moment {
-  readonly tick: number;
-  readonly run: () => void;
+/** The highest version that any answer had shown at some moment. */
+export class ShownVersions {
+  /** By their ticks; each has the highest version up to there. */
+  readonly #moments: readonly { readonly tick: number; readonly version: number }[];
+
+  constructor({ operations, lists }: Recorder) {
+    const shown = lists.map(({ completed, version }) => ({ tick: completed, version }));
+    for (const { completed, outcome } of operations) {
+      if (outcome.type !== 'done') continue;
+      shown.push({ tick: completed, version: outcome.shown.version });
+    }
+    shown.sort((one, other) => one.tick - other.tick);
+    let highest = 0;
+    this.#moments = shown.map(({ tick, version }) => {
+      highest = Math.max(highest, version);
+      return { tick, version: highest };
+    });
+  }
+
+  /** The highest version shown before a tick; 0 where there was none. */
+  before(tick: number): number {
+    let [low, high] = [0, this.#moments.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#moments[middle]?.tick ?? 0) < tick) low = middle + 1;
+      else high = middle;
+    }
+    return this.#moments[low - 1]?.version ?? 0;
+  }
 }
 
 /**
  * Versions only grow: what begins after a version was shown writes a higher one, and a consistent
  * list that begins then is at that version or a higher one. Rejects with what contradicts that.
  */
-export function checkVersions({ operations, lists }: Recorder): void {
-  let highest = 0;
-  const moments: Moment[] = [];
-  const show = (tick: number, version: number) => {
-    const run = () => {
-      highest = Math.max(highest, version);
-    };
-    moments.push({ tick, run });
-  };
+export function checkVersions({ operations, lists }: Recorder, shown: ShownVersions): void {
   for (const operation of operations) {
-    const { invoked, completed, command, outcome } = operation;
-    if (outcome.type !== 'done') continue;
-    const { version } = outcome.shown;
-    show(completed, version);
-    if (command.type === 'read') continue;
-    const isRight = () => version > highest;
-    moments.push({ tick: invoked, run: () => demand(isRight, highest, describe(operation)) });
+    const { invoked, command, outcome } = operation;
+    if (outcome.type !== 'done' || command.type === 'read') continue;
+    const before = shown.before(invoked);
+    if (outcome.shown.version > before) continue;
+    throw new Violation(`${describe(operation)} contradicts version ${before} before it`);
   }
   for (const list of lists) {
-    const { by, invoked, completed, version } = list;
-    const what = `the ${list.type} list of ${by} at [${invoked}, ${completed}] of ${version}`;
-    const { least = 0 } = list;
-    demand(
-      () => (list.type === 'exact' && least > 0 ? version === least : version >= least),
-      least,
-      what,
-    );
-    show(completed, version);
-    if (!isConsistent(list)) continue;
-    moments.push({ tick: invoked, run: () => demand(() => version >= highest, highest, what) });
+    const { by, invoked, completed, version, type, least = 0 } = list;
+    const before = isConsistent(list) ? shown.before(invoked) : 0;
+    const isRight = type === 'exact' && least > 0 ? version === least : version >= least;
+    if (isRight && version >= before) continue;
+    const what = `the ${type} list of ${by} at [${invoked}, ${completed}] of ${version}`;
+    throw new Violation(`${what} contradicts version ${Math.max(least, before)} before it`);
   }
-  moments.sort((one, other) => one.tick - other.tick);
-  for (const { run } of moments) run();
-}
-
-function demand(isRight: () => boolean, highest: number, what: string): void {
-  if (!isRight()) throw new Violation(`${what} contradicts version ${highest} before it`);
 }
 
 /** Reads from one process's cache do not go back: what begins later shows no older version. */
 export function checkCachedReads(reads: readonly CachedRead[], log: WatchLog): void {
   const newest = new Map<string, { readonly version: number; readonly by: string }>();
-  const moments: Moment[] = [];
+  const moments: { readonly tick: number; readonly run: () => void }[] = [];
   for (const { by, process, key, invoked, completed, shown } of reads) {
     if (shown === undefined) continue;
     const place = `${process} ${key}`;
