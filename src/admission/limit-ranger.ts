@@ -37,8 +37,9 @@ export function limitRanger(tools: AdmissionTools): AdmissionPlugin {
   };
 }
 
-/** A pod's containers cannot change, so that its updates are let be; so is what is going away. */
+/** A pod's containers change by resizes alone; other updates, and what is going away, are let be. */
 function limited({ target, operation, object, old }: AdmissionCall): ApiObject | undefined {
+  if (target.def.resource === 'pods' && target.subresource === 'resize') return object;
   if (target.subresource !== '' || operation === 'DELETE') return undefined;
   if (target.def.resource === 'pods' && operation === 'UPDATE') return undefined;
   return old?.metadata.deletionTimestamp === undefined ? object : undefined;

@@ -35,10 +35,12 @@ export function resourceQuota(tools: AdmissionTools): AdmissionPlugin {
     validate(call) {
       const { target, operation } = call;
       const { namespace, def } = target;
-      if (namespace === '' || target.subresource !== '' || operation === 'DELETE') return undefined;
+      const isResize = def.resource === 'pods' && target.subresource === 'resize';
+      if (namespace === '' || operation === 'DELETE') return undefined;
+      if (target.subresource !== '' && !isResize) return undefined;
       if (ignoredResources.has(def.resource)) return undefined;
       const evaluator = evaluatorOf(def);
-      if (operation === 'UPDATE' && !evaluator.grows) return undefined;
+      if (operation === 'UPDATE' && !evaluator.grows && !isResize) return undefined;
       return charge(tools, call, evaluator);
     },
   };

@@ -55,6 +55,7 @@ export interface EndpointContext {
   readonly plainPath: (
     path: string,
     query: URLSearchParams,
+    accept: string | undefined,
   ) => MaybePromise<PlainAnswer> | undefined;
   /** Those paths, as far as they can be listed. */
   readonly plainPaths: () => readonly string[];

@@ -21,7 +21,7 @@ import { answerHeaders, sendValue } from './respond.ts';
 /** Answers paths that name no object: health, version, discovery (API-11, HEALTH-1). */
 export async function nonResourceEndpoint(admitted: Admitted): Promise<void> {
   const { context, exchange, info } = admitted;
-  const plain = context.plainPath(info.path, info.query);
+  const plain = context.plainPath(info.path, info.query, exchange.header('accept'));
   if (plain !== undefined) {
     if (info.verb !== 'get' && info.verb !== 'head') throw methodNotAllowedOnPath();
     const { status, headers, body } = plain instanceof Promise ? await plain : plain;

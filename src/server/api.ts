@@ -51,6 +51,7 @@ import { accountSettings, createServiceAccountTokens } from './service-account-t
 import { createShutdownSignal, type ShutdownSignal } from './shutdown-signal.ts';
 import { tokenUse } from './token-use.ts';
 import { versionDocument } from './version.ts';
+import { createZPages } from './z-pages.ts';
 
 /** The parts that requests work with, wired; shared by endpoints, hooks and controllers. */
 export interface Api {
@@ -203,6 +204,7 @@ function createEndpoints(options: {
   const { config, dialect, health, metrics, catalogue, authorization } = options;
   const { address } = options;
   const jwksUri = config.serviceAccounts?.jwksUri;
+  const pages = createZPages(config);
   const discovery = createIssuerDiscovery({
     issuer: accountSettings(config, dialect).issuer,
     jwksUri: () => jwksUri ?? `https://${address.text()}${issuerDiscoveryPaths.keys}`,
@@ -232,12 +234,13 @@ function createEndpoints(options: {
     reviews: authorization,
     tokens: options.tokens.issuer,
     onShutdown: options.shutdown.subscribe,
-    plainPath: (path, query) =>
+    plainPath: (path, query, accept) =>
+      pages.answer(path, accept) ??
       metrics.answer(path) ??
       health.answer(path, query) ??
       discovery.answer(path) ??
       debugAnswer(options.debugPages, { path, query }),
-    plainPaths: () => [...metrics.paths(), ...health.paths(), ...discovery.paths],
+    plainPaths: () => [...metrics.paths(), ...health.paths(), ...discovery.paths, ...pages.paths()],
     backup: onlineBackup(config, options.store),
     authorize: async (user, info, verb) =>
       authorization.authorize(attributesOf(info, user, undefined, verb)),

@@ -282,6 +282,8 @@ export interface ServerConfig {
   readonly cborServed?: boolean;
   /** Shown by the metric of features; the defaults when absent. */
   readonly featureGates?: FeatureGates;
+  /** The values of all flags as text, by name, where there was a command line. */
+  readonly flags?: ReadonlyMap<string, string>;
   /** Which built-in versions and resources are served (VER-1); the usual ones when absent. */
   readonly runtimeConfig?: RuntimeConfig;
   /** Minor number of the release whose APIs are served (VER-2); this one's when absent. */

@@ -80,6 +80,7 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
       ...auditOptions(values, { given, dialect: values.dialect }),
       authentication: { ...flagged.authentication, ...oidc },
       featureGates: features.gates,
+      flags: shownFlags(values),
       runtimeConfig: apis.config,
       ...(emulatedMinor === undefined ? {} : { emulatedMinor }),
       ...(values['web-console'] ? { console: { directory: consoleDirectory() } } : {}),
@@ -98,6 +99,20 @@ export function readOptions(args: readonly string[]): OptionsOutcome {
 }
 
 type Values = FlagValues<typeof serverFlags>;
+
+/** What `/flagz` shows: every flag with its value, in the form of a command line. */
+function shownFlags(values: Values): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(values).map(([name, value]) => [name, shownValue(name, value)] as const),
+  );
+}
+
+function shownValue(name: string, value: Values[keyof Values]): string {
+  const { type } = (serverFlags as Readonly<Record<string, FlagDefinition>>)[name] ?? {};
+  if (value instanceof Map) return [...value].map(([key, text]) => `${key}=${text}`).join(',');
+  if (Array.isArray(value)) return `[${value.join(',')}]`;
+  return type === 'duration' ? `${Number(value) / 1000}s` : String(value);
+}
 
 /**
  * The values with the place of the data: with upstream's flags alone, which name etcd and a directory

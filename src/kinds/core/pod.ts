@@ -6,15 +6,22 @@ import { at, numberAt, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features.ts';
 import { ensure, fill, objectAt } from '../fill.ts';
-import { fillAddresses, fillHostPorts, fillPodSpec, requestsFromLimits } from '../pod/defaults.ts';
+import {
+  fillAddresses,
+  fillHostPorts,
+  fillPodSpec,
+  fillResizePolicies,
+  requestsFromLimits,
+} from '../pod/defaults.ts';
 import { leavingOldInitContainers } from '../pod/old-init-containers.ts';
 import { preparePod, preparePodUpdate } from '../pod/prepare.ts';
 import { newPodWarnings, validateNewPod, validatePodChange } from '../pod/strategy.ts';
 import { podColumns, podRowConditions } from './pod-columns.ts';
 
-function fillDefaults(object: JsonObject): void {
+function fillDefaults(object: JsonObject, features: Features): void {
   const spec = ensure(object, 'spec');
   requestsFromLimits(spec);
+  if (features.enabled('InPlacePodVerticalScaling')) fillResizePolicies(spec);
   fillPodSpec(spec);
   // Of pods, not of templates.
   const grace = 'terminationGracePeriodSeconds';
@@ -61,6 +68,15 @@ const subresources: readonly SubresourceDef[] = [
   { name: 'status', verbs: ['get', 'patch', 'update'] },
 ];
 
+const resize: SubresourceDef = { name: 'resize', verbs: ['get', 'patch', 'update'] };
+
+/** Those that a Pod has, in order of names. */
+function subresourcesOf(features: Features): readonly SubresourceDef[] {
+  if (!features.enabled('InPlacePodVerticalScaling')) return subresources;
+  const last = subresources.length - 1;
+  return [...subresources.slice(0, last), resize, ...subresources.slice(last)];
+}
+
 /** Pod: containers that run together. Deletion leaves it time to end. */
 export function pod(dialect: Dialect, features: Features = defaultFeatures): ResourceDef {
   return defineKind({
@@ -75,7 +91,7 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
     versions: [
       {
         version: 'v1',
-        defaults: leavingOldInitContainers(dialect, [], fillDefaults),
+        defaults: leavingOldInitContainers(dialect, [], (object) => fillDefaults(object, features)),
         columns: podColumns,
         rowConditions: podRowConditions,
       },
@@ -110,7 +126,7 @@ export function pod(dialect: Dialect, features: Features = defaultFeatures): Res
         return Number(at(object, 'spec', 'terminationGracePeriodSeconds') ?? 30);
       },
     },
-    subresources,
+    subresources: subresourcesOf(features),
     example: () => ({
       apiVersion: 'v1',
       kind: 'Pod',

@@ -15,6 +15,7 @@ import { validateEnvironment, validateEnvironmentSources } from './environment.t
 import { choice, intAt, isSet, notFoundValue, optionalText, refuseSet } from './fields.ts';
 import { hostPortConflicts, validatePorts } from './ports.ts';
 import { validateLiveChecks } from './probes.ts';
+import { validateResizePolicy } from './resize-policy.ts';
 import { validateResources } from './resources.ts';
 import type { PodRules } from './rules.ts';
 import { validateContainerSecurity } from './security.ts';
@@ -76,6 +77,9 @@ function validateRunning(spec: JsonObject, path: string, around: LiveSurrounding
     if (names.has(name)) found.push(duplicate(`${field}.name`, name));
     names.add(name);
     appendAll(found, validateLiveChecks(container, field, around));
+    const policies = objectsAt(container, 'resizePolicy');
+    const podPolicy = textAt(spec, 'restartPolicy');
+    appendAll(found, validateResizePolicy(policies, `${field}.resizePolicy`, podPolicy));
     const why = 'may not be set for non-init containers';
     appendAll(found, refuseSet(container, ['restartPolicy'], { path: field, why }));
     return found;
@@ -97,6 +101,12 @@ function validatePreparing(spec: JsonObject, path: string, around: LiveSurroundi
     const errors = validateCommon(container, field, around);
     if (restart !== undefined && restart !== 'Always') {
       errors.push(notSupported(`${field}.restartPolicy`, restart, ['Always']));
+    }
+    const policies = container['resizePolicy'];
+    if (listAt(container, 'resizePolicy').length > 0) {
+      errors.push(
+        invalid(`${field}.resizePolicy`, policies, 'must not be set for init containers'),
+      );
     }
     if (names.has(name)) errors.push(duplicate(`${field}.name`, name));
     else if (name !== '') names.add(name);

@@ -141,3 +141,18 @@ export function requestsFromLimits(spec: JsonObject): void {
     }
   }
 }
+
+/** What a container asks for may change while it runs, unless it says otherwise. */
+export function fillResizePolicies(spec: JsonObject): void {
+  for (const container of objectsAt(spec, 'containers')) {
+    const requests = objectAt(container, 'resources', 'requests') ?? {};
+    const policies = objectsAt(container, 'resizePolicy');
+    const added = ['cpu', 'memory'].filter(
+      (name) =>
+        requests[name] !== undefined && !policies.some((one) => one['resourceName'] === name),
+    );
+    if (added.length === 0) continue;
+    const usual = added.map((name) => ({ resourceName: name, restartPolicy: 'NotRequired' }));
+    container['resizePolicy'] = [...policies, ...usual];
+  }
+}

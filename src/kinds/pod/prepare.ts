@@ -1,10 +1,10 @@
-import { type JsonObject, setMember } from '../../base/json.ts';
+import { cloneJson, type JsonObject, setMember } from '../../base/json.ts';
 import type { StrategyContext } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { formatTime } from '../../meta/times.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { textAt } from '../cells.ts';
-import { keyed, same } from '../checks.ts';
+import { keyed, same, sameOrEmpty } from '../checks.ts';
 import { ensure, objectAt, objectsAt } from '../fill.ts';
 import { mergeLabelKeys } from './affinity.ts';
 import { appArmorPrefix } from './annotations.ts';
@@ -116,8 +116,35 @@ export function preparePodUpdate(
       keepMetadata(object, old);
       break;
     }
+    case 'resize':
+      prepareResize(object, old);
+      keepMetadata(object, old);
+      break;
     default:
   }
+}
+
+/** Of a resize only what containers ask for counts; a change of that is proposed to the node. */
+function prepareResize(object: ApiObject, old: ApiObject): void {
+  const wanted = new Map(
+    objectsAt(object, 'spec', 'containers').map((one) => [textAt(one, 'name'), one]),
+  );
+  const [spec, status] = [cloneJson(objectAt(old, 'spec') ?? {}), objectAt(old, 'status') ?? {}];
+  let isResized = false;
+  for (const container of objectsAt(spec, 'containers')) {
+    const now = wanted.get(textAt(container, 'name'));
+    if (now === undefined) continue;
+    const before = objectAt(container, 'resources');
+    isResized ||=
+      objectAt(now, 'resources', 'requests') !== undefined &&
+      !sameOrEmpty(before, objectAt(now, 'resources'));
+    for (const name of ['resources', 'resizePolicy']) {
+      if (now[name] === undefined) delete container[name];
+      else container[name] = now[name];
+    }
+  }
+  object['spec'] = spec;
+  object['status'] = { ...cloneJson(status), ...(isResized ? { resize: 'Proposed' } : {}) };
 }
 
 /** A pod that has its node is scheduled. */

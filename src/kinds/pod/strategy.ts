@@ -6,6 +6,7 @@ import { listAt, textAt } from '../cells.ts';
 import { ensure } from '../fill.ts';
 import { validateProfileAgreement } from './annotations.ts';
 import { annotationsOf } from './fields.ts';
+import { validateResize } from './resize.ts';
 import { newlyAllowed, type PodPorts } from './rules.ts';
 import { validatePodStatus } from './status.ts';
 import { validateAddedContainers, validatePod, validatePodUpdate } from './update.ts';
@@ -48,6 +49,8 @@ export function validatePodChange(change: {
       return validatePodStatus(object, old, ports);
     case 'ephemeralcontainers':
       return validateAddedContainers(object, old, ports);
+    case 'resize':
+      return validateResize(object, old, ports);
     default:
       return [];
   }

@@ -49,7 +49,7 @@ function refuseTokens(spec: JsonObject): FieldError[] {
   );
 }
 
-const changeRules = (object: ApiObject, old: ApiObject, ports: PodPorts): PodRules => ({
+export const changeRules = (object: ApiObject, old: ApiObject, ports: PodPorts): PodRules => ({
   ...ports,
   pod: object,
   allow: allowancesOf(old, ports),
@@ -192,7 +192,7 @@ function withMutableOf(spec: JsonObject, old: JsonObject): JsonObject {
 }
 
 /** Equal as Go's semantic equality has it: what is absent and what is empty are one at any depth. */
-function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
+export function sameOrEmptyDeep(one: JsonObject, other: JsonObject): boolean {
   const names = new Set([...Object.keys(one), ...Object.keys(other)]);
   return [...names].every((name) => {
     const [left, right] = [one[name], other[name]];
