@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { FakeClock } from '../src/base/clock.ts';
 import { FlagError } from '../src/server/flags.ts';
 import { readOptions } from '../src/server/options.ts';
 import { auditFolder } from './audit-run.ts';
@@ -202,4 +203,31 @@ test('OPS-3: the flags choose, and must leave seats to give', () => {
   expect(optionsOf(...none, '--enable-priority-and-fairness=false')?.limits).toMatchObject({
     readsInFlightMax: Number.POSITIVE_INFINITY,
   });
+});
+
+test('OPS-1, OPS-3: the use of each level is counted by the nanosecond', async () => {
+  const clock = new FakeClock();
+  const server = await start({ clock });
+  await server.get(configMaps, as('alice'));
+  const prefix = 'apiserver_flowcontrol';
+  const of = 'priority_level="global-default"';
+  const counts = async () => {
+    const { text } = await server.get('/metrics');
+    const count = (series: string) => {
+      const line = text.split('\n').find((one) => one.startsWith(`${prefix}_${series} `));
+      return Number(line?.split(' ').at(-1));
+    };
+    return [
+      count(`demand_seats_count{${of}}`),
+      count(`demand_seats_bucket{${of},le="0.2"}`),
+      count(`priority_level_seat_utilization_bucket{phase="executing",${of},le="0"}`),
+      count(`priority_level_request_utilization_bucket{phase="executing",${of},le="0"}`),
+      count(`priority_level_request_utilization_bucket{phase="waiting",${of},le="0"}`),
+    ];
+  };
+  const before = await counts();
+  clock.advance(2000);
+  const after = await counts();
+  const grown = after.map((one, index) => one - (before[index] ?? 0));
+  expect(grown).toEqual([2e9, 2e9, 2e9, 2e9, 2e9]);
 });

@@ -13,7 +13,7 @@ import {
   Overloaded,
   type Place,
 } from './contract.ts';
-import type { FlowSeries } from './flow-series.ts';
+import type { FlowSeries, LevelSeries } from './flow-series.ts';
 import { adjustmentPeriodMs, PriorityLevels } from './priority-levels.ts';
 import { QueueSet } from './queue-set.ts';
 import { RetryAfter } from './retry-after.ts';
@@ -62,6 +62,7 @@ export class FairFlowControl implements FlowControl {
     /** The watches that stand. */
     readonly watches: WatchCounts;
     readonly seriesOf: SeriesOf;
+    readonly levelSeriesOf?: ((level: string) => LevelSeries) | undefined;
   }) {
     const { clock, countObjects, watches } = options;
     this.#clock = clock;
@@ -74,7 +75,8 @@ export class FairFlowControl implements FlowControl {
     const newSet = (level: string) => {
       const refusal = ({ flowClass }: Seat) =>
         new Overloaded(this.#retryAfter.refused(level), flowClass);
-      return new QueueSet({ clock, refusal, waitLimitMs });
+      const series = options.levelSeriesOf?.(level);
+      return new QueueSet({ clock, refusal, waitLimitMs, series });
     };
     this.levels = new PriorityLevels({ clock, seatsTotal: options.seatsTotal, newSet });
     this.#classifier = this.#configured({ levels: [], schemas: [] });

@@ -1,6 +1,6 @@
 import type { Counter, Gauge, Histogram, MetricRegistry, Stability } from '../base/metrics.ts';
 import type { SeriesOf } from './fair-flow-control.ts';
-import type { FlowSeries, Refusal } from './flow-series.ts';
+import type { FlowSeries, LevelSeries, Refusal } from './flow-series.ts';
 import type { PriorityLevel } from './priority-level.ts';
 import type { PriorityLevels } from './priority-levels.ts';
 
@@ -8,6 +8,9 @@ const durationBuckets = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 3
 const lengthBuckets = [0, 10, 25, 50, 100, 250, 500, 1000];
 const seatsBuckets = [1, 2, 4, 10];
 const watchBuckets = [0, 1, 10, 100, 1000, 10_000];
+const demandBuckets = [0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.7, 2, 2.8, 4, 6];
+const seatPartBuckets = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1];
+const requestPartBuckets = [0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1];
 
 /** Schemas come and go; their series stay with the registry, which has a bound of its own. */
 const knownMax = 1000;
@@ -17,6 +20,7 @@ type Families = ReturnType<typeof createFamilies>;
 /** Counts what flow control does under upstream's names (OPS-1, OPS-3). */
 export interface FlowMetrics {
   readonly seriesOf: SeriesOf;
+  readonly levelSeriesOf: (level: string) => LevelSeries;
   /** Fills what is looked up only when somebody asks. */
   look(levels: PriorityLevels): void;
 }
@@ -27,6 +31,7 @@ export function createFlowMetrics(registry: MetricRegistry): FlowMetrics {
   const showLimits = limitGauges(registry);
   const known = new Map<string, FlowSeries>();
   return {
+    levelSeriesOf: levelSeries(registry),
     seriesOf(level, schema) {
       const key = `${level}\0${schema}`;
       let series = known.get(key);
@@ -200,6 +205,49 @@ class CountedSeries implements FlowSeries {
     this.#watches ??= this.#families.watches.of(this.#level, this.#schema);
     this.#watches.observe(watches);
   }
+}
+
+/** Counts each nanosecond of a level by how much of it was used then. */
+function levelSeries(registry: MetricRegistry): (level: string) => LevelSeries {
+  const { histogram } = metricMaker(registry);
+  const level = ['priority_level'];
+  const demand = histogram(
+    demandBuckets,
+    'demand_seats',
+    'At each nanosecond, seats that could be used, as a part of the nominal ones.',
+    'ALPHA',
+    level,
+  );
+  const seats = histogram(
+    seatPartBuckets,
+    'priority_level_seat_utilization',
+    'At each nanosecond, seats in use, as a part of those there are.',
+    'ALPHA',
+    ['phase', ...level],
+  );
+  const requests = histogram(
+    requestPartBuckets,
+    'priority_level_request_utilization',
+    'At each nanosecond, requests that run or wait, as a part of what may.',
+    'ALPHA',
+    ['phase', ...level],
+  );
+  return (name) => {
+    const demanded = demand.of(name);
+    const seated = seats.of('executing', name);
+    const running = requests.of('executing', name);
+    const waiting = requests.of('waiting', name);
+    return {
+      lasted(nanoseconds, usage) {
+        const limit = Math.max(1, usage.limit);
+        const wanted = usage.seatsInUse + usage.seatsWaiting;
+        demanded.observe(wanted / Math.max(1, usage.nominal), nanoseconds);
+        seated.observe(usage.seatsInUse / limit, nanoseconds);
+        running.observe(usage.executing.length / limit, nanoseconds);
+        waiting.observe(usage.waiting / Math.max(1, usage.room), nanoseconds);
+      },
+    };
+  };
 }
 
 /** What levels may have and wanted, as of the last adjustment. */

@@ -21,3 +21,22 @@ export interface FlowSeries {
   /** So many watches see what it writes. */
   watched(watches: number): void;
 }
+
+/** What a level's seats and requests are, between two changes. */
+export interface LevelUsage {
+  readonly seatsInUse: number;
+  readonly seatsWaiting: number;
+  readonly executing: { readonly length: number };
+  readonly waiting: number;
+  /** Seats by shares alone, and as of now. */
+  readonly nominal: number;
+  readonly limit: number;
+  /** Requests that its queues hold together. */
+  readonly room: number;
+}
+
+/** How long one level was used how much. */
+export interface LevelSeries {
+  /** The usage was this for so long. */
+  lasted(nanoseconds: number, usage: LevelUsage): void;
+}

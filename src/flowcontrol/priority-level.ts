@@ -57,6 +57,7 @@ export class PriorityLevel {
         : Math.round((nominal * borrowingLimitPercent) / 100);
     const lendable = Math.round((nominal * lendablePercent) / 100);
     this.nominal = nominal;
+    this.set.nominal = nominal;
     this.lower = nominal - lendable;
     this.upper = nominal + borrowed;
     if (response.type !== 'Queue') this.seatsMax = undefined;

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { FlowRequest } from './contract.ts';
-import type { Refusal } from './flow-series.ts';
+import type { LevelSeries, LevelUsage, Refusal } from './flow-series.ts';
 import { LingeringSeats } from './lingering-seats.ts';
 import { type FlowQueue, type Seat, SeatList, type SeatOwner } from './seat.ts';
 import { SeatDemand } from './seat-demand.ts';
@@ -25,6 +25,7 @@ export interface QueueSetOptions {
   readonly refusal: (seat: Seat) => Error;
   /** How long a request may wait. */
   readonly waitLimitMs: (request: FlowRequest) => number;
+  readonly series?: LevelSeries | undefined;
 }
 
 /**
@@ -43,10 +44,11 @@ export interface QueueSetOptions {
  *
  * The path of a request that finds a seat makes nothing but the seat itself and waits for nothing.
  */
-export class QueueSet implements SeatOwner {
+export class QueueSet implements SeatOwner, LevelUsage {
   readonly #clock: Clock;
   readonly #refusal: QueueSetOptions['refusal'];
   readonly #waitLimitMs: QueueSetOptions['waitLimitMs'];
+  readonly #series: LevelSeries | undefined;
   readonly demand: SeatDemand;
   readonly executing = new SeatList();
   readonly #queues: (FlowQueue | undefined)[] = [];
@@ -55,6 +57,8 @@ export class QueueSet implements SeatOwner {
   readonly #lingering = new LingeringSeats();
   #response: LimitResponse = { type: 'Reject' };
   #limit = 0;
+  /** Seats by shares alone. */
+  nominal = 0;
   seatsInUse = 0;
   seatsWaiting = 0;
   waiting = 0;
@@ -74,6 +78,7 @@ export class QueueSet implements SeatOwner {
     this.#clock = options.clock;
     this.#refusal = options.refusal;
     this.#waitLimitMs = options.waitLimitMs;
+    this.#series = options.series;
     this.#lastMs = options.clock.monotonic();
     this.demand = new SeatDemand(this.#lastMs);
   }
@@ -84,6 +89,11 @@ export class QueueSet implements SeatOwner {
 
   get limit(): number {
     return this.#limit;
+  }
+
+  get room(): number {
+    const response = this.#response;
+    return response.type === 'Queue' ? response.queues * response.queueLengthLimit : 1;
   }
 
   /** R, in seat-seconds. */
@@ -204,6 +214,7 @@ export class QueueSet implements SeatOwner {
   #advance(nowMs: number): void {
     const seconds = (nowMs - this.#lastMs) / 1000;
     this.#lastMs = nowMs;
+    if (seconds > 0) this.#series?.lasted(seconds * 1e9, this);
     if (this.#activeQueues === 0) return;
     const seats = Math.min(this.seatsInUse + this.seatsWaiting, this.#limit);
     this.#progress += (seconds * seats) / this.#activeQueues;

@@ -47,6 +47,7 @@ export function createFlowControl(options: FlowControlOptions): FlowControl | Fa
     countObjects: objectCounter(api),
     watches: api.watches,
     seriesOf: flowMetrics.seriesOf,
+    levelSeriesOf: flowMetrics.levelSeriesOf,
   });
   metrics.lookAt(() => flowMetrics.look(fair.levels));
   const wallMs = (monotonicMs: number) => clock.now() - clock.monotonic() + monotonicMs;
