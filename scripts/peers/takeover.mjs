@@ -201,9 +201,9 @@ async function everything(server) {
     const { body } = await call(server, { path: base });
     for (const { name, verbs, namespaced } of body.resources ?? []) {
       if (name.includes('/') || !verbs.includes('list') || name === 'componentstatuses') continue;
-      const list = await call(server, { path: `${base}/${name}` });
-      if (list.status !== 200) {
-        differ(`${server.name} cannot list ${base}/${name}`, list.body.message);
+      const list = await listed(server, `${base}/${name}`);
+      if (list === undefined) {
+        differ(`${server.name} cannot list ${base}/${name}`);
         continue;
       }
       for (const item of list.body.items) {
@@ -215,6 +215,15 @@ async function everything(server) {
     }
   }
   return objects;
+}
+
+/** The answer to a list; the cache of a kind that was just defined takes a moment to fill. */
+function listed(server, path) {
+  const list = async () => {
+    const answer = await call(server, { path });
+    return answer.status === 200 ? answer : undefined;
+  };
+  return eventually(list, { withinMs: 10_000 });
 }
 
 const sorted = (value) => {

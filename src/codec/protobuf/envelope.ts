@@ -68,16 +68,27 @@ export function decodeMessage(schema: Schema, raw: Buffer): JsonObject {
 
 /** An object's own bytes, without envelope: what lists and watch frames are put together from. */
 export function encodeMessage(schema: Schema, object: JsonObject): Buffer {
+  return written((writer) => writeMessage(writer, schema, object));
+}
+
+/** What `write` writes, in memory of its own, of which no more is used than it needs. */
+function written(write: (writer: WireWriter) => void): Buffer {
   const writer = spareWriter ?? new WireWriter();
   spareWriter = undefined;
-  codecOf(schema).write(writer, object);
-  // The codec of a message writes its length ahead of it.
-  const message = new WireReader(writer.finish()).bytes();
-  // It is kept with its object: in memory of its own, of which no more is used than it needs.
-  const own = Buffer.allocUnsafeSlow(message.length);
-  message.copy(own);
+  write(writer);
+  const bytes = writer.finish();
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
   if (writer.clear()) spareWriter = writer;
   return own;
+}
+
+/** Writes an object's own bytes, without the length that its codec writes ahead of them. */
+function writeMessage(writer: WireWriter, schema: Schema, object: JsonObject): void {
+  const before = writer.length;
+  codecOf(schema).write(writer, object);
+  const length = new WireReader(writer.finish()).bytes().length;
+  writer.drop(writer.length - before - length);
 }
 
 /** A writer nobody is using, so that messages grow in the same memory one after another. */
@@ -86,7 +97,12 @@ let spareWriter: WireWriter | undefined;
 /** An object in its envelope, byte for byte as upstream writes it. */
 export function encodeEnvelope(schema: Schema, object: JsonObject): Buffer {
   const type = { apiVersion: String(object.apiVersion ?? ''), kind: String(object.kind ?? '') };
-  return seal(type, encodeMessage(schema, object));
+  return written((writer) => {
+    writer.raw(sealTail);
+    const before = writer.length;
+    writeMessage(writer, schema, object);
+    writeHead(writer, type, writer.length - before);
+  });
 }
 
 /** The names in an envelope. */
@@ -102,9 +118,17 @@ export function seal(type: EnvelopeType, raw: Buffer): Buffer {
 
 const sealTail = Buffer.from([0x1a, 0x00, 0x22, 0x00]);
 
+/** Room for most heads. */
+const headBytesMax = 128;
+
 /** Everything ahead of an object of `length` bytes. */
 function sealHead(type: EnvelopeType, length: number): Buffer {
-  const writer = new WireWriter();
+  const writer = new WireWriter(headBytesMax);
+  writeHead(writer, type, length);
+  return writer.finish();
+}
+
+function writeHead(writer: WireWriter, type: EnvelopeType, length: number): void {
   writer.int64(length);
   writer.key(2, wireBytes);
   const before = writer.length;
@@ -115,7 +139,6 @@ function sealHead(type: EnvelopeType, length: number): Buffer {
   writer.lengthSince(before);
   writer.key(1, wireBytes);
   writer.raw(magic);
-  return writer.finish();
 }
 
 /** Numbers of a list's fields. */

@@ -81,6 +81,8 @@ interface NamedField {
 interface Layout {
   readonly fields: NamedField[];
   readonly groups: Map<number, Layout>;
+  /** The groups by descending number. */
+  descending: readonly (readonly [number, Layout])[];
 }
 
 function structMessage(schema: Schema): ValueCodec {
@@ -99,14 +101,14 @@ function structMessage(schema: Schema): ValueCodec {
 }
 
 function layoutOf(schema: Schema): Layout {
-  const root: Layout = { fields: [], groups: new Map() };
+  const root: Layout = emptyLayout();
   for (const [name, property] of schema.properties ?? []) {
     if (property.number === undefined) continue;
     let layout = root;
     for (const number of property.inlineIn ?? []) {
       let group = layout.groups.get(number);
       if (group === undefined) {
-        group = { fields: [], groups: new Map() };
+        group = emptyLayout();
         layout.groups.set(number, group);
       }
       layout = group;
@@ -117,27 +119,34 @@ function layoutOf(schema: Schema): Layout {
   return root;
 }
 
+const emptyLayout = (): Layout => ({ fields: [], groups: new Map(), descending: [] });
+
 function sortDescending(layout: Layout): void {
   layout.fields.sort((one, other) => other.field.number - one.field.number);
+  layout.descending = [...layout.groups].sort(([one], [other]) => other - one);
   for (const group of layout.groups.values()) sortDescending(group);
 }
 
 function writeLayout(writer: WireWriter, layout: Layout, value: JsonObject): void {
   const before = writer.length;
-  const pending = [...layout.groups].sort(([one], [other]) => other - one);
+  const groups = layout.descending;
+  let next = 0;
   for (const { name, field } of layout.fields) {
-    while (pending.length > 0 && (pending[0] as [number, Layout])[0] > field.number) {
-      writeGroup(writer, pending.shift() as [number, Layout], value);
+    while (next < groups.length && (groups[next] as (typeof groups)[number])[0] > field.number) {
+      writeGroup(writer, groups[next] as (typeof groups)[number], value);
+      next += 1;
     }
     field.write(writer, member(value, name));
   }
-  for (const group of pending) writeGroup(writer, group, value);
+  for (; next < groups.length; next += 1) {
+    writeGroup(writer, groups[next] as (typeof groups)[number], value);
+  }
   writer.lengthSince(before);
 }
 
 function writeGroup(
   writer: WireWriter,
-  [number, layout]: [number, Layout],
+  [number, layout]: readonly [number, Layout],
   value: JsonObject,
 ): void {
   writeLayout(writer, layout, value);

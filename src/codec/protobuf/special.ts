@@ -123,7 +123,12 @@ function time(digits: 0 | 6): ValueCodec {
   });
 }
 
+const wholeSecondsLength = '2006-01-02T15:04:05Z'.length;
+
 function instantOf(value: string): { seconds: number; nanos: number } {
+  if (value.length === wholeSecondsLength) {
+    return { seconds: Math.floor(Date.parse(value) / 1000), nanos: 0 };
+  }
   const fraction = /\.(\d{1,9})/.exec(value)?.[1] ?? '';
   const whole = value.replace(/\.\d+/, '');
   const seconds = Math.floor(Date.parse(whole) / 1000);
