@@ -81,7 +81,7 @@ export class Connections {
     });
   }
 
-  /** Opens a watch; `onLine` receives each whole line of the body. */
+  /** Opens a watch; `onLine` receives each whole line of its body, unless it is refused. */
   watch(endpoint: Endpoint, path: string, onLine: (line: Loose) => void): Stream {
     const { session } = this.#connection(endpoint);
     const stream = session.request(headersOf(endpoint, { method: 'GET', path }));
@@ -92,6 +92,7 @@ export class Connections {
       status = Number(head[':status']);
     });
     stream.on('data', (chunk: string) => {
+      if (status !== 200) return;
       const lines = `${rest}${chunk}`.split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) onLine(JSON.parse(line));
