@@ -19,6 +19,20 @@ const sourceLocations = {
   },
 };
 
+/** Gives the embedded store the simulation's files in place of the host's. */
+const simulatedFiles = {
+  name: 'simulated-files',
+  setup({ onResolve }) {
+    const path = join(root, 'test', 'siege', 'simulation', 'simulated-files.ts');
+    const store = join(root, 'src', 'storage', 'embedded');
+    const directories = join(root, 'src', 'base', 'make-directories.ts');
+    onResolve({ filter: /^node:fs$|\/kernel-lock\.ts$/ }, ({ importer }) => {
+      const isStore = dirname(importer) === store && !importer.endsWith('kernel-lock.ts');
+      return isStore || importer === directories ? { path } : undefined;
+    });
+  },
+};
+
 /**
  * Bundles the siege into one file: lazy imports then take a constant number of microtasks and no
  * real time, which the simulation's determinism relies on.
@@ -34,7 +48,7 @@ export async function bundleSiege(outfile) {
     target: 'node20',
     format: 'esm',
     external: ['lmdb', 'fs-native-extensions', 'esbuild'],
-    plugins: [sourceLocations],
+    plugins: [sourceLocations, simulatedFiles],
     sourcemap: 'linked',
     logLevel: 'warning',
     banner: {

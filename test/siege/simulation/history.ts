@@ -1,11 +1,10 @@
 import { observeFaults } from '../../../src/base/faults.ts';
 import { replaceHost } from '../../../src/base/host.ts';
-import type { Store } from '../../../src/storage/contract.ts';
-import { createMemoryStore } from '../../../src/storage/memory/memory-store.ts';
 import { worldOf } from './fault-plans.ts';
 import { SimulatedClient, simulatedNamespaces } from './simulated-client.ts';
+import { logBackend } from './simulated-log.ts';
 import { SimulatedServer } from './simulated-server.ts';
-import type { StoreKind } from './simulated-store.ts';
+import { type Backend, memoryBackend } from './simulated-store.ts';
 import { Informer } from './simulated-watch.ts';
 import { demand, Truth } from './truth.ts';
 import type { World } from './world.ts';
@@ -23,9 +22,8 @@ export interface HistoryReport {
 /** Everything that acts in one history. */
 interface Stage {
   readonly world: World;
-  readonly disk: Store;
+  readonly backend: Backend;
   readonly truth: Truth;
-  readonly kind: StoreKind;
   readonly servers: SimulatedServer[];
   readonly clients: readonly SimulatedClient[];
   readonly informers: readonly Informer[];
@@ -33,6 +31,8 @@ interface Stage {
 }
 
 const drainStepsMax = 400;
+/** Of one step; a write takes one on the disk, and several on the network. */
+const deliveriesMax = { disk: 4, log: 8, network: 24 };
 
 /** A guarantee that a history broke, with all that led there. */
 export class BrokenHistory extends Error {
@@ -84,7 +84,7 @@ async function playHistory(world: World): Promise<HistoryReport> {
     world.check(() => checkAll(stage));
     if (world.violation !== undefined) throw world.violation;
   } catch (error) {
-    throw new Error(`step ${step} (${stage.kind}): ${String(error)}`, { cause: error });
+    throw new Error(`step ${step} (${stage.backend.kind}): ${String(error)}`, { cause: error });
   } finally {
     for (const server of stage.servers) await server.crash();
   }
@@ -103,14 +103,16 @@ function reportOf({ world, truth, clients, informers, crashes }: Stage): History
 }
 
 async function openStage(world: World): Promise<Stage> {
-  const disk = createMemoryStore();
-  const truth = await Truth.of(world, disk);
-  const kind = world.random.pick(['disk', 'network'] as const);
-  const servers = [await SimulatedServer.start(world, disk, kind)];
-  if (kind === 'network') servers.push(await SimulatedServer.start(world, disk, kind));
+  const truth = new Truth(world);
+  const kind = world.random.pick(['disk', 'log', 'network', 'network'] as const);
+  const on = { world, truth };
+  const backend = kind === 'log' ? logBackend(on) : await memoryBackend({ ...on, kind });
+  const servers = [await SimulatedServer.start(world, backend)];
+  if (kind === 'network') servers.push(await SimulatedServer.start(world, backend));
+  const paddingBytes = kind === 'log' ? 50_000 : 0;
   const clients = Array.from(
     { length: 4 },
-    (_, i) => new SimulatedClient({ world, truth, name: `client-${i}` }),
+    (_, i) => new SimulatedClient({ world, truth, name: `client-${i}`, paddingBytes }),
   );
   const maps = '/registry/configmaps/';
   const informer = (name: string, url: string, prefix: string) =>
@@ -120,7 +122,7 @@ async function openStage(world: World): Promise<Stage> {
     informer('maps-of-a', '/api/v1/namespaces/a/configmaps', `${maps}a/`),
     informer('namespaces', '/api/v1/namespaces', '/registry/namespaces/'),
   ];
-  return { world, disk, truth, kind, servers, clients, informers, crashes: 0 };
+  return { world, backend, truth, servers, clients, informers, crashes: 0 };
 }
 
 async function createNamespaces(stage: Stage): Promise<void> {
@@ -163,7 +165,7 @@ async function act(stage: Stage): Promise<void> {
   else if (dice < 24) random.pick(informers).resume();
   else for (const client of clients) if (random.chance(0.6)) client.step(random.pick(servers));
   for (const informer of informers) if (random.chance(0.5)) informer.step(random.pick(servers));
-  const deliveries = random.below(stage.kind === 'network' ? 24 : 4);
+  const deliveries = random.below(deliveriesMax[stage.backend.kind]);
   for (let i = 0; i < deliveries; i++) {
     if (world.strikes(0.002)) await crashAndRestart(stage);
     world.deliver();
@@ -173,18 +175,18 @@ async function act(stage: Stage): Promise<void> {
 }
 
 async function crashAndRestart(stage: Stage): Promise<void> {
-  const { world, disk, kind, servers } = stage;
+  const { world, backend, servers } = stage;
   const at = world.random.below(servers.length);
   stage.crashes += 1;
   world.note(`server ${at} crashes`);
   await servers[at]?.crash();
   await world.settle();
-  servers[at] = await SimulatedServer.start(world, disk, kind);
+  servers[at] = await SimulatedServer.start(world, backend);
 }
 
-async function compact({ world, disk, truth }: Stage): Promise<void> {
+async function compact({ world, backend, truth }: Stage): Promise<void> {
   const revision = truth.revision - world.random.below(6);
-  if (revision > 0) await disk.compact(revision);
+  if (revision > 0) await backend.compact(revision);
 }
 
 /** Ends the storm and lets everything arrive, retries and controllers included. */

@@ -33,6 +33,7 @@ export class SimulatedClient {
   readonly #world: World;
   readonly #truth: Truth;
   readonly #name: string;
+  readonly #paddingBytes: number;
   #isBusy = false;
   #serial = 0;
   #seen: Loose | undefined;
@@ -41,7 +42,14 @@ export class SimulatedClient {
   answers = 0;
   unanswered = 0;
 
-  constructor(options: { readonly world: World; readonly truth: Truth; readonly name: string }) {
+  constructor(options: {
+    readonly world: World;
+    readonly truth: Truth;
+    readonly name: string;
+    /** Most bytes that a new object has for their number alone. */
+    readonly paddingBytes: number;
+  }) {
+    this.#paddingBytes = options.paddingBytes;
     this.#world = options.world;
     this.#truth = options.truth;
     this.#name = options.name;
@@ -134,7 +142,7 @@ export class SimulatedClient {
         ...(random.chance(0.25) ? { finalizers: ['example.com/hold'] } : {}),
         ...(isOwned ? { ownerReferences: [{ ...owner, blockOwnerDeletion }] } : {}),
       },
-      data: { last: marker },
+      data: { last: marker, ...this.#padding() },
     });
     const request = { method: 'POST', url: at.collection, body, type: types.json };
     const what = `create ${at.url} ${marker}`;
@@ -144,7 +152,7 @@ export class SimulatedClient {
 
   async #patch(at: Place): Promise<void> {
     const marker = this.#marker();
-    const body = json({ data: { last: marker, [`patch-${marker}`]: '1' } });
+    const body = json({ data: { last: marker, [`patch-${marker}`]: '1', ...this.#padding() } });
     const request = { method: 'PATCH', url: at.url, body, type: types.merge };
     const what = `patch ${at.url} ${marker}`;
     const issued = { what, key: at.key, marker, keeps: true };
@@ -250,8 +258,16 @@ export class SimulatedClient {
       this.#failed.push({ issued, isSure: status < 500 || status === 507 });
       return;
     }
+    const { deletionTimestamp, finalizers = [] } = body.metadata;
+    const isLastFinalizerGone = deletionTimestamp !== undefined && finalizers.length === 0;
     this.#world.check(() => {
       const { what, key, marker, from, expect } = issued;
+      if (isLastFinalizerGone) {
+        // The object was deleted instead of written; the answer shows what was not written.
+        const states = this.#truth.states(key, from, this.#truth.revision);
+        demand(states.includes(undefined), () => `${what} released ${key}, which is still there`);
+        return;
+      }
       const event = checkShown(this.#truth, body, key);
       demand(
         event.revision > from,
@@ -278,6 +294,12 @@ export class SimulatedClient {
         () => `${issued.what}: ${outcome.status}, and nothing was deleted`,
       );
     });
+  }
+
+  #padding(): { readonly padding?: string } {
+    const { random } = this.#world;
+    if (this.#paddingBytes === 0 || random.chance(0.5)) return {};
+    return { padding: 'x'.repeat(random.below(this.#paddingBytes)) };
   }
 
   #marker(): string {

@@ -23,9 +23,8 @@ import { createMetrics } from '../../../src/server/metrics.ts';
 import { checkExpression, checkRules, judgeDefault } from '../../../src/server/rule-engine.ts';
 import { configuredKinds } from '../../../src/server/runtime-config.ts';
 import { createServiceNumbers } from '../../../src/server/service-numbers.ts';
-import type { Store } from '../../../src/storage/contract.ts';
 import type { Loose } from '../../harness.ts';
-import { SimulatedStore, type StoreKind } from './simulated-store.ts';
+import type { Backend, ProcessStore } from './simulated-store.ts';
 import { ProcessClock, type World } from './world.ts';
 
 export interface SimulatedAnswer {
@@ -66,7 +65,7 @@ const servedResources = new Set([
 export class SimulatedServer {
   readonly #world: World;
   readonly #clock: ProcessClock;
-  readonly #store: SimulatedStore;
+  readonly #store: ProcessStore;
   readonly #api: Api;
   readonly #gates: Gates;
   readonly #connection = {
@@ -81,7 +80,7 @@ export class SimulatedServer {
   private constructor(parts: {
     readonly world: World;
     readonly clock: ProcessClock;
-    readonly store: SimulatedStore;
+    readonly store: ProcessStore;
     readonly api: Api;
     readonly gates: Gates;
   }) {
@@ -92,15 +91,16 @@ export class SimulatedServer {
     this.#gates = parts.gates;
   }
 
-  /** Starts a process on what the disk has; controllers run at once. */
-  static start(world: World, disk: Store, kind: StoreKind): Promise<SimulatedServer> {
-    return world.settled(SimulatedServer.#start(world, disk, kind));
+  /** Starts a process on what is durable; controllers run at once. */
+  static start(world: World, backend: Backend): Promise<SimulatedServer> {
+    return world.settled(SimulatedServer.#start(world, backend));
   }
 
-  static async #start(world: World, disk: Store, kind: StoreKind): Promise<SimulatedServer> {
+  static async #start(world: World, backend: Backend): Promise<SimulatedServer> {
     const clock = new ProcessClock(world.clock);
-    const store = new SimulatedStore(world, disk, kind);
-    const config = configOf(clock, kind);
+    const opened = await backend.open(clock);
+    const { store } = opened;
+    const config = configOf(clock, backend.kind);
     const dialect = dialectOf(config.dialect);
     const kinds = sharedKinds(config);
     const metrics = createMetrics({ config, kinds });
@@ -119,7 +119,7 @@ export class SimulatedServer {
     const gates = await createGates({ config, dialect, api, registry, metrics, authorization });
     startControllers({ config, dialect, api, caPem: undefined, port: 443 });
     const judges = { ...gates, audit: undefined };
-    return new SimulatedServer({ world, clock, store, api, gates: judges });
+    return new SimulatedServer({ world, clock, store: opened, api, gates: judges });
   }
 
   /** Answers one request whole. */
@@ -295,11 +295,11 @@ function kindsOf(
   return kinds.filter(({ resource }) => servedResources.has(resource));
 }
 
-function configOf(clock: ProcessClock, kind: StoreKind): ServerConfig {
+function configOf(clock: ProcessClock, kind: Backend['kind']): ServerConfig {
   return {
     dialect: 'svc',
     listen: { host: '127.0.0.1', port: 443, tls: 'plaintext' },
-    store: kind === 'disk' ? { type: 'memory' } : etcdSettings,
+    store: kind === 'network' ? etcdSettings : { type: 'memory' },
     sharedObjects: 'frozen',
     compactionIntervalMs: 300_000,
     eventTtlMs: 0,

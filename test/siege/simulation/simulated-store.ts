@@ -1,3 +1,4 @@
+import type { Clock } from '../../../src/base/clock.ts';
 import type { MaybePromise } from '../../../src/base/maybe-promise.ts';
 import {
   type DeleteRequest,
@@ -14,6 +15,8 @@ import {
   type WatchRequest,
   type WriteResult,
 } from '../../../src/storage/contract.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory-store.ts';
+import type { Truth } from './truth.ts';
 import type { World } from './world.ts';
 
 /**
@@ -22,7 +25,43 @@ import type { World } from './world.ts';
  * not at all, and a crash keeps some prefix of what was not yet acknowledged. `network` is an etcd's:
  * each call may be refused, lost, or carried out although its answer never comes, even much later.
  */
-export type StoreKind = 'disk' | 'network';
+export type SharedKind = 'disk' | 'network';
+
+/** What a process has of the store. */
+export interface ProcessStore {
+  readonly store: Store;
+  /** Ends the process: a part of what it has not been told of is durable nevertheless. */
+  crash(): Promise<void>;
+  /** Ends one of the watches, as a broken connection does. */
+  cutWatch(): void;
+}
+
+/** What outlives the processes of a history. */
+export interface Backend {
+  readonly kind: SharedKind | 'log';
+  /** Opens the store for a process that starts. */
+  open(clock: Clock): Promise<ProcessStore>;
+  compact(revision: Revision): Promise<void>;
+}
+
+/** A store in memory, which processes reach in ways that fail. */
+export async function memoryBackend(options: {
+  readonly world: World;
+  readonly truth: Truth;
+  readonly kind: SharedKind;
+}): Promise<Backend> {
+  const { world, truth, kind } = options;
+  const disk = createMemoryStore();
+  await truth.follow(disk);
+  return {
+    kind,
+    async open() {
+      const store = new SimulatedStore(world, disk, kind);
+      return { store, crash: () => store.crash(), cutWatch: () => store.cutWatch() };
+    },
+    compact: (revision) => disk.compact(revision),
+  };
+}
 
 interface UnsyncedWrite {
   readonly apply: () => Promise<WriteResult>;
@@ -47,7 +86,7 @@ function failure(code: 'unavailable' | 'timed-out' | 'no-space'): StoreError {
 export class SimulatedStore implements Store {
   readonly #world: World;
   readonly #disk: Store;
-  readonly #kind: StoreKind;
+  readonly #kind: SharedKind;
   /** Writes of an earlier process are read back without what their writers carried along. */
   readonly #bootRevision: Revision;
   readonly #watches = new Set<RemoteWatch>();
@@ -55,7 +94,7 @@ export class SimulatedStore implements Store {
   #isDead = false;
 
   /** @param disk what is durable; it outlives this process */
-  constructor(world: World, disk: Store, kind: StoreKind) {
+  constructor(world: World, disk: Store, kind: SharedKind) {
     this.#world = world;
     this.#disk = disk;
     this.#kind = kind;

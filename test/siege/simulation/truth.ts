@@ -8,6 +8,8 @@ export interface TruthEvent {
   readonly key: string;
   /** As it was stored, which is without a version; undefined for a deletion. */
   readonly object: Loose | undefined;
+  /** The object's bytes. */
+  readonly text: string | undefined;
   /** What stood at the key before. */
   readonly previous: TruthEvent | undefined;
 }
@@ -26,21 +28,31 @@ export class Truth {
   readonly #newest = new Map<string, TruthEvent>();
   readonly #claims = new Set<string>();
 
-  private constructor(world: World) {
+  constructor(world: World) {
     this.#world = world;
   }
 
-  static async of(world: World, disk: Store): Promise<Truth> {
-    const truth = new Truth(world);
-    await disk.watch({
+  /** Records what becomes durable in a store from now on, and what already has beyond this. */
+  async follow(store: Store): Promise<void> {
+    await store.watch({
       prefix: '',
-      after: 0,
+      after: this.revision,
       onEvents: (events) => {
-        for (const event of events) world.check(() => truth.#add(event));
+        for (const event of events) this.#world.check(() => this.#add(event));
       },
       onEnd: () => {},
     });
-    return truth;
+  }
+
+  /** Whether a store that was opened again has all that was ever seen of it, byte for byte. */
+  async expectAllIn(store: Store): Promise<void> {
+    const newest = await store.currentRevision();
+    demand(newest >= this.revision, () => `${this.revision} was lost: the store is at ${newest}`);
+    for (const [key, event] of this.#newest) {
+      const found = await store.get(key, this.revision);
+      const isThere = found?.value.toString('utf8') === event.text;
+      demand(isThere, () => `${key} at ${event.revision} was lost`);
+    }
   }
 
   get revision(): number {
@@ -99,7 +111,7 @@ export class Truth {
     const text = event.type === 'put' ? event.value.toString('utf8') : undefined;
     this.#world.note(`write ${revision} ${key} ${text}`);
     const object = text === undefined ? undefined : JSON.parse(text);
-    const added = { revision, key, object, previous: this.#newest.get(key) };
+    const added = { revision, key, text, object, previous: this.#newest.get(key) };
     this.events.push(added);
     this.#newest.set(key, added);
     if (object !== undefined) checkWrite(added, this.#claims);

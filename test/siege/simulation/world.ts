@@ -84,7 +84,12 @@ export class World {
     }
   }
 
-  /** Settles until a promise is, which must wait for nothing but deferred tasks. */
+  /** Forgets deferred tasks, where the only process that had any has ended. */
+  dropDeferred(): void {
+    this.#deferred = [];
+  }
+
+  /** Settles and delivers until a promise is settled. */
   async settled<Value>(promise: Promise<Value>): Promise<Value> {
     let isSettled = false;
     const settle = () => {
@@ -94,6 +99,7 @@ export class World {
     for (let turn = 0; !isSettled; turn++) {
       if (turn === stuckTurns) throw new Error('a start waits for something that does not come');
       await this.settle();
+      this.deliver();
     }
     return promise;
   }

@@ -1,0 +1,65 @@
+import type { Clock } from '../../../src/base/clock.ts';
+import { silentLogger } from '../../../src/base/log.ts';
+import { type Store, StoreError } from '../../../src/storage/contract.ts';
+import { openEmbeddedStore } from '../../../src/storage/embedded/embedded-store.ts';
+import { SimulatedDisk } from './simulated-disk.ts';
+import { mount, simulatedRoot } from './simulated-files.ts';
+import type { Backend } from './simulated-store.ts';
+import type { Truth } from './truth.ts';
+import type { World } from './world.ts';
+
+/** A disk that fails lets a process start after some attempts. */
+const attemptsMax = 100;
+const directory = `${simulatedRoot}/store`;
+
+/**
+ * The embedded store itself, on a disk that fails, writes short, and loses power. Every process that
+ * starts must find all that the processes before it have shown to anybody.
+ */
+export function logBackend({ world, truth }: { world: World; truth: Truth }): Backend {
+  const disk = new SimulatedDisk(world, directory);
+  mount(disk);
+  let store: Store | undefined;
+  return {
+    kind: 'log',
+    async open(clock) {
+      disk.start();
+      const opened = await openSoon(clock);
+      store = opened;
+      await truth.expectAllIn(opened);
+      await truth.follow(opened);
+      return {
+        store: opened,
+        async crash() {
+          const cause = world.random.pick(['killed', 'power lost'] as const);
+          world.note(`the process ends: ${cause}`);
+          world.dropDeferred();
+          disk.end(cause);
+        },
+        cutWatch: () => {},
+      };
+    },
+    async compact(revision) {
+      // Nobody waits: the disk may fail, and the process may end.
+      store?.compact(revision).catch(() => {});
+    },
+  };
+}
+
+/** Tries until the disk does not fail. Rejects at once when the data is damaged or locked. */
+async function openSoon(clock: Clock): Promise<Store> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await openEmbeddedStore({
+        directory,
+        clock,
+        logger: silentLogger,
+      });
+    } catch (error) {
+      const isPassing =
+        error instanceof StoreError && (error.code === 'disk-failed' || error.code === 'no-space');
+      const isHostError = (error as NodeJS.ErrnoException).syscall !== undefined;
+      if ((!isPassing && !isHostError) || attempt === attemptsMax) throw error;
+    }
+  }
+}
