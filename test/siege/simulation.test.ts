@@ -28,7 +28,7 @@ async function simulate(options: { readonly seed: number; readonly rounds: numbe
 }
 
 describe(`simulated histories from seed ${seed} on`, () => {
-  test(`${rounds} histories with faults keep every guarantee`, async () => {
+  test(`TRUST-8: ${rounds} histories with faults keep every guarantee`, async () => {
     const figures = await simulate({ seed, rounds });
     const count = (name: string) => Number(figures.get(name));
     expect(count('histories')).toBe(rounds);
