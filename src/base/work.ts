@@ -61,9 +61,13 @@ class SharedTurns {
     return nowMs >= this.#endMs;
   }
 
+  begin(): void {
+    if (!this.#isOpen) this.#open(this.#clock.monotonic());
+  }
+
   wait(resume: () => void, as: 'fresh' | 'others'): void {
     (as === 'fresh' ? this.#fresh : this.#others).push(resume);
-    if (!this.#isOpen) this.#open(this.#clock.monotonic());
+    this.begin();
   }
 
   #open(nowMs: number): void {
@@ -119,6 +123,12 @@ export class Slices {
     this.#turns = turnsOn(clock);
   }
 
+  /** Begins the slice of this turn, which else begins where somebody first asks whether it is over. */
+  begin(): this {
+    this.#turns.begin();
+    return this;
+  }
+
   /** Whether the slice is used up. Reads the clock: ask once per item, not once per byte. */
   get over(): boolean {
     return this.#turns.over;
@@ -152,7 +162,31 @@ export function inSlices<Result>(
   }
 }
 
-async function continued<Result>(work: Iterator<void, Result>, slices: Slices): Promise<Result> {
+/** Where one piece of long work may pause: `Slices`, or slices that also look after a request. */
+export interface Pace {
+  /** Whether the slice is used up. */
+  readonly over: boolean;
+  /** Resolves at the beginning of the next slice. */
+  pause(): Promise<void>;
+}
+
+/** Bytes from which on the work on an object pauses between its steps. */
+export const pacedBytesMin = 65_536;
+
+/** The pace of work on an object of so many bytes of JSON; undefined for one that is done at once. */
+export function paceFor(clock: Pick<Clock, 'monotonic'>, bytes: number): Pace | undefined {
+  return bytes < pacedBytesMin ? undefined : new Slices(clock).begin();
+}
+
+/** Runs work at a pace that other steps of the same request share; without one, in one piece. */
+export function atPace<Result>(
+  work: Iterator<void, Result>,
+  pace: Pace | undefined,
+): MaybePromise<Result> {
+  return pace === undefined ? inOnePiece(work) : continued(work, pace);
+}
+
+async function continued<Result>(work: Iterator<void, Result>, slices: Pace): Promise<Result> {
   for (;;) {
     if (slices.over) await slices.pause();
     const step = work.next();

@@ -8,9 +8,11 @@ import { writeContext } from './write-context.ts';
 /** POST on a collection: 201 with the stored object (API-3, DRY-1, FV-2). */
 export async function createEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
   const body = await decodeBody(call);
-  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   const { registry } = call.context;
-  const context = writeContext(call, options);
+  const context = writeContext(call, options, body.bytes.length);
+  await context.pace?.pause();
+  const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
+  if (context.pace?.over) await context.pace.pause();
   const { entry } = await createObject(registry, { target: call.target, object, context });
   await sendEntry(call, { status: 201, entry });
 }

@@ -1,5 +1,6 @@
 import { cloneJson, type JsonObject } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { Pace } from '../base/work.ts';
 import { describe, describeKind } from '../engines/apply/field-manager.ts';
 import type { FoundPaths } from '../engines/schema/found-paths.ts';
 import { badRequest } from '../meta/status.ts';
@@ -63,7 +64,7 @@ function patchWrite(
   const patcher = patcherFor(call, patch);
   return updateObject(call.context.registry, {
     target: call.target,
-    context: writeContext(call, patch.options),
+    context: writeContext(call, patch.options, patch.bytes.length),
     transform: (current, _, live) => patcher(current as ApiObject, live as ApiObject),
     record: true,
     onAbsent: 'refuse',
@@ -101,11 +102,11 @@ function shapeApplied(
 export function applierFor(
   call: ApiCall,
   { value, repeated }: ApplyBody,
-  options: PatchOptions,
+  options: PatchOptions & { readonly pace?: Pace | undefined },
 ): (live: ApiObject | undefined) => MaybePromise<ApiObject> {
   const { registry } = call.context;
   const { target } = call;
-  const { force, fieldValidation } = options;
+  const { force, fieldValidation, pace } = options;
   const manager = options.fieldManager as string;
   // A custom kind's decoder works in place, and what is merged shares parts with the body.
   const onUndeclared =
@@ -115,7 +116,7 @@ export function applierFor(
   const patchOf = () => (target.version.decode === undefined ? value : cloneJson(value));
   return (live) => {
     const nowMs = registry.clock.now();
-    const apply = { target, live, patch: patchOf(), manager, force, nowMs, onUndeclared };
+    const apply = { target, live, patch: patchOf(), manager, force, nowMs, onUndeclared, pace };
     const shape = (merged: ApiObject) => {
       reportRepeated(call, { repeated, fieldValidation });
       return shapeApplied(call, { live, merged, body: value });
@@ -126,11 +127,16 @@ export function applierFor(
 }
 
 /** Server-side apply: creates what is absent, merges what is there. */
-function applyWrite(call: ApiCall, patch: { body: ApplyBody; options: PatchOptions }) {
+function applyWrite(
+  call: ApiCall,
+  patch: { body: ApplyBody; bytes: Buffer; options: PatchOptions },
+) {
+  const context = writeContext(call, patch.options, patch.bytes.length);
+  const { pace } = context;
   return updateObject(call.context.registry, {
     target: call.target,
-    context: writeContext(call, patch.options),
-    transform: applierFor(call, patch.body, patch.options),
+    context,
+    transform: applierFor(call, patch.body, { ...patch.options, pace }),
     ...(call.target.version.decode === undefined ? { base: 'shared' } : {}),
     record: false,
     onAbsent: call.target.subresource === '' ? 'create' : 'refuse',

@@ -17,6 +17,12 @@ export class RequestSlices {
     this.#exchange = exchange;
   }
 
+  /** As `Slices.begin`. */
+  begin(): this {
+    this.#slices.begin();
+    return this;
+  }
+
   get over(): boolean {
     return this.#slices.over;
   }

@@ -11,13 +11,15 @@ import { authorizeCreate, writeContext } from './write-context.ts';
 /** PUT: replaces the object, or creates it where its kind allows (API-5). */
 export async function updateEndpoint(call: ApiCall, options: WriteOptions): Promise<void> {
   const body = await decodeBody(call);
+  const context = writeContext(call, options, body.bytes.length);
+  await context.pace?.pause();
   const object = decodeObject(call, { body, fieldValidation: options.fieldValidation });
   const { target } = call;
   checkPathAgreement(target, object);
   const mayCreate = target.def.strategy.allowCreateOnUpdate && target.subresource === '';
   const { entry, created } = await updateObject(call.context.registry, {
     target,
-    context: writeContext(call, options),
+    context,
     transform: () => copyDecoded(object) as ApiObject,
     replaces: true,
     base: 'shared',

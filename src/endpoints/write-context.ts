@@ -3,18 +3,24 @@ import { type AuditLevel, reaches } from '../audit/event.ts';
 import { deadlineEarlyMs } from '../base/deadlines.ts';
 import type { Waiting } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
+import { pacedBytesMin } from '../base/work.ts';
 import { unprintable } from '../meta/field-manager-name.ts';
 import type { RequestSide, WriteContext } from '../registry/contract.ts';
 import type { DeleteOptions, WriteOptions } from '../request/options.ts';
 import type { ApiCall } from './call.ts';
+import { RequestSlices } from './request-slices.ts';
 
-/** What the registry needs to know of a writing request besides its object. */
+/**
+ * What the registry needs to know of a writing request besides its object.
+ * @param bodyBytes the size of the request's body: the work on a large one pauses between its steps
+ */
 export function writeContext(
   call: ApiCall,
   options: Pick<WriteOptions, 'dryRun' | 'fieldManager'> & {
     /** The options as admission shows them, where they are not those of the query alone. */
     readonly shown?: () => JsonObject;
   },
+  bodyBytes = 0,
 ): WriteContext {
   const { context, exchange, deadline } = call;
   return {
@@ -25,6 +31,7 @@ export function writeContext(
     expired: () =>
       exchange.aborted || context.clock.monotonic() >= deadline.dueMs - deadlineEarlyMs,
     request: new CallSide(call, options.shown),
+    pace: bodyBytes < pacedBytesMin ? undefined : new RequestSlices(call).begin(),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Waiting } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import type { Pace } from '../base/work.ts';
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { FoundPaths } from '../engines/schema/found-paths.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
@@ -28,6 +29,8 @@ export interface WriteContext {
   readonly warn: (text: string) => void;
   /** Aborts the update loop: the client is gone or its time is up. */
   readonly expired: () => boolean;
+  /** Where the work on a large object pauses; absent for others, which are done sooner than that. */
+  readonly pace?: Pace | undefined;
   /** Set where the server itself writes: then nobody need be asked whether its user may. */
   readonly origin?: 'server';
   /** What admission may know of the request besides; absent where there is none. */
@@ -95,6 +98,7 @@ export interface FieldManagerPort {
     readonly object: ApiObject;
     readonly manager: string;
     readonly nowMs: number;
+    readonly pace?: Pace | undefined;
   }): MaybePromise<void>;
   /** Merges an apply body; throws StatusError 409 on conflicts unless `force`. */
   applyPatch(options: {
@@ -105,6 +109,7 @@ export interface FieldManagerPort {
     readonly force: boolean;
     readonly nowMs: number;
     readonly onUndeclared?: ((undeclared: FoundPaths) => never) | undefined;
+    readonly pace?: Pace | undefined;
   }): MaybePromise<ApiObject>;
 }
 

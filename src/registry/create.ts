@@ -41,15 +41,17 @@ export async function createObject(
   const version = namesVersion(object) ? 'named' : 'none';
   wipeSystemFields(object);
   dropDuplicateOwners(object, { warn: context.warn, after: 'body' });
-  const { fieldManager } = context;
+  const { fieldManager, pace } = context;
   const recorded = registry.fieldManager.recordUpdate({
     target,
     live: undefined,
     object,
     manager: fieldManager,
     nowMs,
+    pace,
   });
   if (recorded instanceof Promise) await recorded;
+  if (pace?.over) await pace.pause();
   settleEmpty(target.version.schema, object);
   return insertObject(registry, {
     target,
@@ -82,6 +84,7 @@ export async function insertObject(
   },
 ): Promise<Written> {
   const { target, object, context, nowMs, mayRename = false, version: named } = options;
+  const { pace } = context;
   const call = {
     operation: 'CREATE' as const,
     target,
@@ -102,8 +105,11 @@ export async function insertObject(
   const strategyContext = strategyContextOf(target, context, nowMs);
   const allocation = def.strategy.allocate?.(strategyContext, stored, undefined);
   return settling(allocation, 0, async () => {
+    if (pace?.over) await pace.pause();
     def.strategy.prepareForCreate?.(strategyContext, stored);
+    if (pace?.over) await pace.pause();
     validateNew(target, strategyContext, stored);
+    if (pace?.over) await pace.pause();
     // Who only looks sees what will be stored.
     const { name = '' } = stored.metadata;
     const isSame = stored === object && name === call.name;
@@ -113,6 +119,7 @@ export async function insertObject(
     if (validation !== undefined) await validation;
     for (const text of def.strategy.warnings?.(stored, undefined) ?? []) context.warn(text);
     if (named === 'named' && !context.dryRun) throw versionOnCreate();
+    if (pace?.over) await pace.pause();
     const write = () => putNew(registry, { target, stored, context, mayRename });
     return sparingOwners(stored, { owners: options.owners ?? 'spare', write });
   });

@@ -1,5 +1,6 @@
 import { cloneJson, jsonEqualBut } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
+import { paceFor } from '../base/work.ts';
 import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import { settleEmpty } from '../engines/schema/decode-typed.ts';
 import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
@@ -208,6 +209,7 @@ async function attemptUpdate(
   const target = targetOn(current, request);
   const { def, version } = target;
   const nowMs = registry.clock.now();
+  const pace = context.pace ?? paceFor(registry.clock, current.json.length);
   const held = registry.decoded.of(def.storage.prefix + current.key, current);
   // Neither is changed from here on, so one decoded form serves as both where they are the same.
   const found = liveIn(target, { current, held });
@@ -215,6 +217,7 @@ async function attemptUpdate(
   // Custom kinds are judged in the request's version, as upstream.
   const isJudgedAsSent = def.custom !== undefined;
   const old = isJudgedAsSent ? live : held;
+  if (pace?.over) await pace.pause();
   const base = request.base === 'shared' ? live : cloneJson(live);
   const made = request.transform(base, attempt, live);
   const object = typedForm(target, context, made instanceof Promise ? await made : made);
@@ -226,20 +229,16 @@ async function attemptUpdate(
   checkConditions(request, { target, object, old, revision: current.revision });
   if (request.record) {
     const manager = context.fieldManager;
-    const update = { target, live, object, manager, nowMs };
+    if (pace?.over) await pace.pause();
+    const update = { target, live, object, manager, nowMs, pace };
     const recorded = registry.fieldManager.recordUpdate(update);
     if (recorded instanceof Promise) await recorded;
   }
+  if (pace?.over) await pace.pause();
   settleEmpty(version.schema, object);
-  const call = {
-    operation: 'UPDATE' as const,
-    target,
-    context,
-    name: target.name,
-    object,
-    old: live,
-    attempt,
-  };
+  const { name } = target;
+  const operation = 'UPDATE' as const;
+  const call = { operation, target, context, name, object, old: live, attempt };
   const { shown } = request;
   const mutation = shown === undefined ? registry.admission.mutate(call) : undefined;
   if (mutation !== undefined) await mutation;
@@ -251,20 +250,29 @@ async function attemptUpdate(
   const strategyContext = strategyContextOf(target, context, nowMs);
   const allocation = def.strategy.allocate?.(strategyContext, stored, old);
   return settling<Outcome>(allocation, current.revision, async () => {
+    if (pace?.over) await pace.pause();
     applyStrategy({ target, strategyContext, stored, old });
+    if (pace?.over) await pace.pause();
     const validation = registry.admission.validate(judged);
     if (validation !== undefined) await validation;
-    // Whoever tells of a status is not who wrote what there is to warn of.
-    const isTold = target.subresource !== 'status';
-    const warnings = isTold ? def.strategy.warnings?.(stored, old) : undefined;
-    for (const text of warnings ?? []) context.warn(text);
+    warnOf(target, { stored, old, context });
     const form = isJudgedAsSent ? storedObject(request, { current, stored }) : stored;
     const written = form instanceof Promise ? await form : form;
+    if (pace?.over) await pace.pause();
     return sparingOwners(written, {
       owners: request.record ? 'spare' : 'needed',
       write: () => putChanged(registry, { target, context, current, stored: written, old: held }),
     });
   });
+}
+
+/** Whoever tells of a status is not who wrote what there is to warn of. */
+function warnOf(
+  { def, subresource }: Target,
+  { stored, old, context }: { stored: ApiObject; old: ApiObject; context: WriteContext },
+): void {
+  const warnings = subresource === 'status' ? undefined : def.strategy.warnings?.(stored, old);
+  for (const text of warnings ?? []) context.warn(text);
 }
 
 /**
@@ -393,7 +401,10 @@ async function putChanged(
   if (old.metadata.resourceVersion !== undefined) {
     stored.metadata.resourceVersion = old.metadata.resourceVersion;
   }
-  if (changesNothing(stored, old) && !(await isStale(registry, { def, context, current }))) {
+  const isSame = changesNothing(stored, old);
+  const { pace } = context;
+  if (pace?.over) await pace.pause();
+  if (isSame && !(await isStale(registry, { def, context, current }))) {
     return { written: { entry: current, created: false } };
   }
   const value = encodeStored(stored);

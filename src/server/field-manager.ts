@@ -1,10 +1,13 @@
 import { cloneJson, type JsonObject } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
+import { atPace } from '../base/work.ts';
 import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import type { Dialect } from '../dialect.ts';
 import {
   applyPatch,
+  applySteps,
   describeKind,
+  recordSteps,
   recordUpdate,
   type TrackedKind,
 } from '../engines/apply/field-manager.ts';
@@ -36,15 +39,16 @@ export function createFieldManager(options: {
         const { resource } = target.def;
         logger.warn('fields could not be tracked', { resource, error: error.message });
       };
-      const run = () => recordUpdate(tracked(target), update);
-      if (!asked.areNeeded(target)) return tell(run());
-      const error = asked.during(target, run);
+      const error = asked.areNeeded(target)
+        ? asked.during(target, () => recordUpdate(tracked(target), update))
+        : atPace(recordSteps(tracked(target), update), update.pace);
       return error instanceof Promise ? error.then(tell) : tell(error);
     },
     applyPatch(apply) {
       const { target } = apply;
-      const run = () => applyPatch(tracked(target), apply);
-      return asked.areNeeded(target) ? asked.during(target, run) : run();
+      return asked.areNeeded(target)
+        ? asked.during(target, () => applyPatch(tracked(target), apply))
+        : atPace(applySteps(tracked(target), apply), apply.pace);
     },
   };
 }

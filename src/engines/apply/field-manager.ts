@@ -5,6 +5,7 @@ import {
   jsonEqual,
   jsonEqualBut,
 } from '../../base/json.ts';
+import { inOnePiece } from '../../base/work.ts';
 import { badRequest, StatusError } from '../../meta/status.ts';
 import { formatTime } from '../../meta/times.ts';
 import type { ApiObject } from '../../meta/types.ts';
@@ -116,11 +117,21 @@ const beforeFirstApply = 'before-first-apply';
  * an object does not fit its schema: then the list is dropped, as upstream does, and the write goes on.
  */
 export function recordUpdate(kind: TrackedKind, update: RecordedUpdate): Error | undefined {
+  return inOnePiece(recordSteps(kind, update));
+}
+
+/** `recordUpdate` in steps, between which nobody may change either object. */
+export function* recordSteps(
+  kind: TrackedKind,
+  update: RecordedUpdate,
+): Generator<void, Error | undefined> {
   const { live, object } = update;
   forgetElements();
   try {
     const before = ownersBefore(kind, update);
-    const owners = trackUpdate(kind, update, before);
+    yield;
+    const owners = yield* trackUpdate(kind, update, before);
+    yield;
     storeOwners({ live, object, owners, before });
     return undefined;
   } catch (error) {
@@ -160,7 +171,11 @@ function decodeOrNone(entries: JsonValue | undefined): Managed {
   }
 }
 
-function trackUpdate(kind: TrackedKind, update: RecordedUpdate, before: Managed): Managed {
+function* trackUpdate(
+  kind: TrackedKind,
+  update: RecordedUpdate,
+  before: Managed,
+): Generator<void, Managed> {
   const { live, object } = update;
   // An object stored without owners stays without until somebody applies; upstream has it so even
   // for the request that resets them, whose own changes must be its own here (MF-3).
@@ -170,15 +185,19 @@ function trackUpdate(kind: TrackedKind, update: RecordedUpdate, before: Managed)
   if (isOfOneVersion(kind, before)) {
     (object.metadata as JsonObject)['managedFields'] = live?.metadata.managedFields;
   }
-  return capUpdates(takeChanges(kind, update, before));
+  return capUpdates(yield* takeChanges(kind, update, before));
 }
 
 /** While a write is tracked, its changes belong to nobody known before: not even the same manager. */
 const currentOperation = 'current-operation';
 
-function takeChanges(kind: TrackedKind, update: RecordedUpdate, before: Managed): Managed {
+function* takeChanges(
+  kind: TrackedKind,
+  update: RecordedUpdate,
+  before: Managed,
+): Generator<void, Managed> {
   const { live, object, nowMs } = update;
-  const managers = updateManagers(portOf(kind), {
+  const managers = yield* updateManagers(portOf(kind), {
     live: typedLive(kind, live === undefined ? undefined : comparable(kind, live, before)),
     object: typedObject(kind, comparable(kind, object, before)),
     managers: before.managers,
@@ -276,6 +295,11 @@ export interface AppliedPatch {
  * does not fit the schema, 409 with a cause per field unless `force`.
  */
 export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
+  return inOnePiece(applySteps(kind, apply));
+}
+
+/** `applyPatch` in steps, between which nobody may change either object. */
+export function* applySteps(kind: TrackedKind, apply: AppliedPatch): Generator<void, ApiObject> {
   const { live, patch } = apply;
   forgetElements();
   checkPatch(kind, patch);
@@ -284,8 +308,11 @@ export function applyPatch(kind: TrackedKind, apply: AppliedPatch): ApiObject {
     () => `failed to create typed patch object (${describe(patch)})`,
     () => checkTyped(applied.type, apply),
   );
+  yield;
   const before = ownersForApply(kind, apply);
-  const merged = mergeApplied(kind, { apply, before, applied, force: apply.force });
+  yield;
+  const merged = yield* mergeApplied(kind, { apply, before, applied, force: apply.force });
+  yield;
   const object = asApiObject(merged.object ?? live ?? patch);
   if (apply.manager === kind.lastApplied.manager) refreshLastApplied(kind, { object, patch });
   storeOwners({ live, object, owners: merged.owners, before });
@@ -340,8 +367,22 @@ function explaining<T>(what: () => string, step: () => T): T {
   try {
     return step();
   } catch (error) {
-    if (!(error instanceof TypedError)) throw error;
-    throw badRequest(`${what()}: ${error.message}`);
+    throw explained(what, error);
+  }
+}
+
+const explained = (what: () => string, error: unknown): unknown =>
+  error instanceof TypedError ? badRequest(`${what()}: ${error.message}`) : error;
+
+/** The same for work in steps. */
+function* explainingSteps<T>(
+  what: () => string,
+  steps: () => Generator<void, T>,
+): Generator<void, T> {
+  try {
+    return yield* steps();
+  } catch (error) {
+    throw explained(what, error);
   }
 }
 
@@ -360,10 +401,12 @@ function ownersForApply(kind: TrackedKind, { live, nowMs }: AppliedPatch): Manag
   return explaining(
     () => 'failed to create manager for existing fields',
     () =>
-      takeChanges(
-        kind,
-        { live: undefined, object: live, manager: beforeFirstApply, nowMs },
-        noManaged,
+      inOnePiece(
+        takeChanges(
+          kind,
+          { live: undefined, object: live, manager: beforeFirstApply, nowMs },
+          noManaged,
+        ),
       ),
   );
 }
@@ -381,9 +424,9 @@ interface Merged {
   readonly owners: Managed;
 }
 
-function mergeApplied(kind: TrackedKind, merging: Merging): Merged {
+function* mergeApplied(kind: TrackedKind, merging: Merging): Generator<void, Merged> {
   try {
-    return mergeOnce(kind, merging);
+    return yield* mergeOnce(kind, merging);
   } catch (error) {
     if (!(error instanceof ConflictsError)) throw error;
     const { conflicts } = error;
@@ -392,7 +435,7 @@ function mergeApplied(kind: TrackedKind, merging: Merging): Merged {
     if (allowed === undefined) throw applyConflict(conflicts);
     const refused = conflicts.filter(({ path }) => !hasPath(allowed, path));
     if (refused.length > 0) throw applyConflict(refused);
-    return mergeOnce(kind, { ...merging, force: true });
+    return yield* mergeOnce(kind, { ...merging, force: true });
   }
 }
 
@@ -401,11 +444,11 @@ function allowedBy(kind: TrackedKind, { apply: { live }, applied }: Merging) {
   return allowedConflicts(kind, { live: withoutOwners(live) as ApiObject, type: applied.type });
 }
 
-function mergeOnce(kind: TrackedKind, merging: Merging): Merged {
+function* mergeOnce(kind: TrackedKind, merging: Merging): Generator<void, Merged> {
   const { before, applied, force } = merging;
   const { live, manager, nowMs } = merging.apply;
   const identity = identityFor(kind, manager, 'Apply');
-  const result = explaining(
+  const result = yield* explainingSteps(
     () => 'failed to merge config',
     () =>
       applyConfiguration(portOf(kind), {

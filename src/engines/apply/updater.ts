@@ -73,15 +73,17 @@ export interface Write {
  * Owners after a write that replaced the object, in a map of the caller's own: the writer takes what
  * changed, all lose what went. Throws a TypedError when an object does not fit its type.
  */
-export function updateManagers(
+export function* updateManagers(
   port: UpdaterPort,
   write: Write & { readonly object: TypedObject },
-): Map<string, VersionedSet> {
+): Generator<void, Map<string, VersionedSet>> {
   const { live, object, manager } = write;
   const { apiVersion } = object;
   const reconciled = reconcileManagers(port, live, write.managers);
   const change: Change = { live, object, managers: reconciled, manager };
-  const { managers, comparison } = moveOwnership(port, change, { force: true });
+  yield;
+  const { managers, comparison } = yield* moveOwnership(port, change, { force: true });
+  yield;
   const before = managers.get(manager)?.set ?? emptySet;
   const kept = difference(before, comparison.removed);
   const taken = union(union(kept, comparison.modified), comparison.added);
@@ -103,20 +105,24 @@ export interface Applied {
  * and names no longer, and that goes from the object unless somebody else owns it. `object` is
  * undefined when nothing changes. Throws ConflictsError unless `force`, and TypedError.
  */
-export function applyConfiguration(
+export function* applyConfiguration(
   port: UpdaterPort,
   write: Write & { readonly applied: TypedObject; readonly force: boolean },
-): Applied {
+): Generator<void, Applied> {
   const { live, applied, manager, force } = write;
   const { apiVersion } = applied;
   const managers = reconcileManagers(port, live, write.managers);
   const value = merge(live.type, live.value, applied.value) ?? null;
+  yield;
   const merged: TypedObject = { value, type: live.type, apiVersion: live.apiVersion };
   const last = managers.get(manager);
   const named = filterSet(toFieldSet(applied.type, applied.value), port.filterFor(apiVersion));
   managers.set(manager, { set: named, apiVersion, applied: true });
+  yield;
   const object = last === undefined ? merged : prune(port, merged, { managers, manager, last });
-  const moved = moveOwnership(port, { live, object, managers, manager }, { force });
+  yield;
+  const moved = yield* moveOwnership(port, { live, object, managers, manager }, { force });
+  yield;
   const same = jsonEqual(live.value, object.value);
   return { object: same ? undefined : object, managers: moved.managers };
 }
@@ -151,7 +157,11 @@ interface Moved {
 }
 
 /** Takes changed and removed paths from everybody but the writer. */
-function moveOwnership(port: UpdaterPort, change: Change, { force }: { force: boolean }): Moved {
+function* moveOwnership(
+  port: UpdaterPort,
+  change: Change,
+  { force }: { force: boolean },
+): Generator<void, Moved> {
   const { live, object, managers, manager } = change;
   const own = object.apiVersion;
   const comparison = filterComparison(
@@ -166,6 +176,7 @@ function moveOwnership(port: UpdaterPort, change: Change, { force }: { force: bo
       if (owned.set.size > 0) result.set(other, owned);
       continue;
     }
+    yield;
     const differences = comparisonFor(port, change, { comparisons, version: owned.apiVersion });
     if (differences === undefined) continue;
     const { removed, modified, added } = differences;
