@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../src/base/json.ts';
 import type { GrowthRequest } from './growth.ts';
 
-const repeated = (count: number, make: (index: number) => string) =>
+const repeated = <Item>(count: number, make: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
 const members = (count: number, value: JsonObject[string]): JsonObject =>
@@ -14,6 +14,109 @@ const rules = (count: number) =>
     resources: [resource],
     verbs: ['get', 'list'],
   }));
+
+export const definitions = '/apis/apiextensions.svc.io/v1/customresourcedefinitions';
+
+const definitionOf = (
+  plural: string,
+  properties: JsonObject,
+  more: JsonObject = {},
+): JsonObject => ({
+  metadata: { name: `${plural}.growth.io` },
+  spec: {
+    group: 'growth.io',
+    scope: 'Namespaced',
+    names: { plural, singular: plural, kind: plural, listKind: `${plural}List` },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', properties } },
+        ...more,
+      },
+    ],
+  },
+});
+
+/** A kind with a field for each thing that judging a custom object does with its lists. */
+export const ruledDefinition: JsonObject = definitionOf('ruleds', {
+  patterns: {
+    type: 'array',
+    items: { type: 'string', pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$' },
+  },
+  short: { type: 'array', items: { type: 'string', maxLength: 1 } },
+  set: { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } },
+  map: {
+    type: 'array',
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['name'],
+    items: { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
+  },
+  either: {
+    type: 'array',
+    items: {
+      type: 'string',
+      anyOf: repeated(20, (index) => index).map((index) => ({
+        maxLength: index,
+        minLength: index,
+      })),
+    },
+  },
+  words: {
+    type: 'array',
+    items: { type: 'string', enum: repeated(500, (index) => `word${index}`) },
+  },
+  ruled: {
+    type: 'array',
+    maxItems: 100_000,
+    items: {
+      type: 'string',
+      maxLength: 32,
+      'x-kubernetes-validations': [{ rule: "self.startsWith('v')", message: 'no v' }],
+    },
+  },
+  uniform: {
+    type: 'array',
+    maxItems: 20_000,
+    items: { type: 'string', maxLength: 32 },
+    'x-kubernetes-validations': [{ rule: "self.all(one, one != 'none')", message: 'none' }],
+  },
+});
+
+const ruledCase = (
+  field: string,
+  variant: string,
+  make: (index: number) => JsonObject[string],
+): PlainCase => ({
+  name: `a custom object's ${variant} ${field}`,
+  make: (count, { namespace }) => ({
+    method: 'POST',
+    path: `/apis/growth.io/v1/namespaces/${namespace}/ruleds${dry}`,
+    type: json,
+    body: JSON.stringify({
+      apiVersion: 'growth.io/v1',
+      kind: 'ruleds',
+      metadata: { name: 'a' },
+      [field]: repeated(count, make),
+    }),
+  }),
+});
+
+const definitionCase = (
+  what: string,
+  make: (count: number) => JsonObject,
+  scale = 1,
+): PlainCase => ({
+  name: `a definition of many ${what}`,
+  scale,
+  make: (count) => ({
+    method: 'POST',
+    path: `${definitions}${dry}`,
+    type: json,
+    body: JSON.stringify(make(count)),
+  }),
+});
 
 /** A request of size `count`, for what no kind's schema says: texts, queries, patches, and roles. */
 export interface PlainCase {
@@ -28,6 +131,40 @@ const configMaps = (namespace: string) => `/api/v1/namespaces/${namespace}/confi
 const dry = '?dryRun=All';
 const selecting = (namespace: string, selector: string) =>
   `${configMaps(namespace)}?labelSelector=${selector}`;
+
+const texts = { type: 'string' };
+
+const customCases: readonly PlainCase[] = [
+  ruledCase('patterns', 'fitting', (index) => `v${index}`),
+  ruledCase('patterns', 'wrong', (index) => `!${index}`),
+  ruledCase('short', 'wrong', () => 'ab'),
+  ruledCase('set', 'distinct', (index) => `v${index}`),
+  ruledCase('set', 'equal', () => 'v'),
+  ruledCase('map', 'distinct', (index) => ({ name: `v${index}` })),
+  ruledCase('map', 'equal', () => ({ name: 'v' })),
+  ruledCase('either', 'wrong', (index) => `${'x'.repeat(30)}${index}`),
+  ruledCase('words', 'wrong', (index) => `v${index}`),
+  ruledCase('ruled', 'fitting', (index) => `v${index}`),
+  ruledCase('ruled', 'wrong', (index) => `w${index}`),
+  ruledCase('uniform', 'fitting', (index) => `v${index}`),
+  definitionCase('fields', (count) => definitionOf('wides', members(count, texts))),
+  definitionCase('words', (count) => {
+    const words = repeated(count, (index) => `word${index}`);
+    return definitionOf('wides', { word: { ...texts, enum: words } });
+  }),
+  definitionCase(
+    'columns',
+    (count) => {
+      const columns = repeated(count, (index) => ({
+        name: `c${index}`,
+        type: 'string',
+        jsonPath: `.f${index}`,
+      }));
+      return definitionOf('wides', {}, { additionalPrinterColumns: columns });
+    },
+    4,
+  ),
+];
 
 export const plainCases: readonly PlainCase[] = [
   {
@@ -144,6 +281,7 @@ export const plainCases: readonly PlainCase[] = [
       body: `a: &a ${'x'.repeat(900)}\ndata:\n${'  *a : b\n'.repeat(count)}`,
     }),
   },
+  ...customCases,
 ];
 
 function patchOf(

@@ -7,7 +7,7 @@ import { dialectOf } from '../../src/dialect.ts';
 import { builtinKinds } from '../../src/kinds/index.ts';
 import { listedBytesMax, listedMax } from '../../src/meta/answer-bounds.ts';
 import { type Answer, freshNamespace, startTestServer, type TestServer } from '../harness.ts';
-import { plainCases } from './growth-requests.ts';
+import { definitions, plainCases, ruledDefinition } from './growth-requests.ts';
 import { type Collection, collectionsOf, filled, type Variant, variants } from './growth-shapes.ts';
 import { type SiegePart, timeLimit } from './part.ts';
 
@@ -37,7 +37,10 @@ const growth = 8;
  * below the floor is not judged, as nothing quadratic of these sizes that matters is.
  */
 const slack = 3;
-const floorMs = 400;
+const floorMs = 150;
+
+/** How much one request may add to the resident memory, garbage included, in MiB. */
+const memoryMbMax = 768;
 
 /** Bytes of a refusal: the texts, in message and causes, each character of which JSON may escape. */
 const refusalBytesMax = 2 * listedBytesMax + 8192;
@@ -57,21 +60,23 @@ export const growthPart: SiegePart = {
       const cases = await casesOf(server);
       const random = seeded(seed);
       let cpuMsMax = 0;
+      let memoryMbMost = 0;
       let slowest = '';
       let round = 0;
       for (; round < rounds && !isOver(); round += 1) {
         // Those that are no kind's come first: they are few, and each is a known attack.
         const plain = cases.plain[round];
         const one = plain ?? cases.ofKinds(random);
-        const fault = await judge(server, one, (cpuMs) => {
+        const fault = await judge(server, one, ({ cpuMs, memoryMb }) => {
           if (cpuMs > cpuMsMax) [cpuMsMax, slowest] = [cpuMs, one.name];
+          memoryMbMost = Math.max(memoryMbMost, memoryMb);
         });
         if (fault !== undefined) {
           throw new Error(`seed ${seed}, round ${round}: ${one.name}: ${fault}`);
         }
         if (round % 100 === 99) log(`${round + 1} requests, at most ${cpuMsMax} ms of CPU`);
       }
-      return { requests: round, cpuMsMax, slowest };
+      return { requests: round, cpuMsMax, slowest, memoryMbMax: memoryMbMost };
     } finally {
       await server.stop();
     }
@@ -82,11 +87,12 @@ export const growthPart: SiegePart = {
 async function judge(
   server: TestServer,
   one: GrowthCase,
-  measured: (cpuMs: number) => void,
+  measured: (costs: Costs) => void,
 ): Promise<string | undefined> {
   const large = await measure(server, one.make(leastCount * growth));
-  measured(large.cpuMs);
+  measured(large);
   if (large.fault !== undefined) return large.fault;
+  if (large.memoryMb > memoryMbMax) return `the memory grows by ${large.memoryMb} MiB`;
   if (large.cpuMs < floorMs) return undefined;
   // Something took long. Judge the best of several, which another program's load does not spoil.
   const times: number[] = [];
@@ -101,11 +107,16 @@ async function judge(
   return `CPU time grows faster than the request: ${times.join(', ')} ms`;
 }
 
-async function measure(
-  server: TestServer,
-  request: GrowthRequest,
-): Promise<{ readonly cpuMs: number; readonly fault: string | undefined }> {
+/** What one request cost this process, client and server together. */
+interface Costs {
+  readonly cpuMs: number;
+  readonly memoryMb: number;
+  readonly fault: string | undefined;
+}
+
+async function measure(server: TestServer, request: GrowthRequest): Promise<Costs> {
   const { method, path, type, body, impersonated } = request;
+  const residentBytes = process.memoryUsage.rss();
   const before = process.cpuUsage();
   const answer = await server.request(method, path, {
     body,
@@ -113,7 +124,8 @@ async function measure(
     ...(impersonated === true ? { headers: { 'impersonate-user': few } } : {}),
   });
   const { user, system } = process.cpuUsage(before);
-  return { cpuMs: Math.round((user + system) / 1000), fault: faultOf(answer) };
+  const memoryMb = Math.round((process.memoryUsage.rss() - residentBytes) / 2 ** 20);
+  return { cpuMs: Math.round((user + system) / 1000), memoryMb, fault: faultOf(answer) };
 }
 
 /** Which bound an answer does not keep (TRUST-3). */
@@ -162,11 +174,21 @@ async function casesOf(server: TestServer): Promise<Cases> {
     ofKinds(random) {
       const def = pick(kinds, random);
       const version = pick(def.versions, random);
-      const collection = pick(collectionsIn(version), random);
+      const first = pick(collectionsIn(version), random);
+      const second = pick(collectionsIn(version), random);
+      // Two lists at once meet rules that look one of them through for each item of the other.
+      const arePair = random() < 0.5 && !areNested(first, second);
+      const collections = arePair ? [first, second] : [first];
       const variant = pick(variants, random);
-      return caseOf({ def, version, collection, variant, form: pick(forms, random), namespace });
+      return caseOf({ def, version, collections, variant, form: pick(forms, random), namespace });
     },
   };
+}
+
+/** Whether one collection is, or is in, the other: filling one then takes the other away. */
+function areNested({ steps: one }: Collection, { steps: other }: Collection): boolean {
+  const length = Math.min(one.length, other.length);
+  return one.slice(0, length).every((step, index) => step === other[index]);
 }
 
 const known = new WeakMap<VersionDef, readonly Collection[]>();
@@ -197,6 +219,7 @@ async function prepare(server: TestServer, namespace: string): Promise<void> {
       metadata: { name: 'seed' },
       data: { k: 'v' },
     }),
+    await server.post(definitions, ruledDefinition),
   ];
   for (const { status, text } of made) if (status !== 201) throw new Error(text);
 }
@@ -242,19 +265,23 @@ const methods = {
 function caseOf(of: {
   readonly def: ResourceDef;
   readonly version: VersionDef;
-  readonly collection: Collection;
+  readonly collections: readonly Collection[];
   readonly variant: Variant;
   readonly form: Form;
   readonly namespace: string;
 }): GrowthCase {
-  const { def, version, collection, variant, form, namespace } = of;
+  const { def, version, collections, variant, form, namespace } = of;
   const { path: collectionPath, object: example, name } = placeOf(def, version, namespace);
   const { verb, type } = form;
+  const filledPaths = collections.map(({ steps }) => steps.join('.')).join(' and ');
   const path = verb === 'create' ? collectionPath : `${collectionPath}/${name}`;
   return {
-    name: `${form.name} ${collectionPath}, ${variant} ${collection.steps.join('.')}`,
+    name: `${form.name} ${collectionPath}, ${variant} ${filledPaths}`,
     make(count) {
-      const object = filled(example, collection, { variant, count });
+      const object = collections.reduce<JsonObject>(
+        (sum, collection) => filled(sum, collection, { variant, count }),
+        example,
+      );
       const query = verb === 'apply' ? '?dryRun=All&fieldManager=growth&force=true' : '?dryRun=All';
       const body = form.encode(object, version);
       return { method: methods[verb], path: `${path}${query}`, type, body };
