@@ -235,7 +235,7 @@ describe('ADM-3: mutating policies', () => {
     const { text } = await server.get('/metrics');
     expect(text).toContain(
       'apiserver_mutating_admission_policy_check_total{' +
-        `policy="${policy}",policy_binding="${binding}",error_type="no_error"} 1`,
+        `error_type="no_error",policy="${policy}",policy_binding="${binding}"} 1`,
     );
   });
 

@@ -535,8 +535,8 @@ describe('ADM-3: actions', () => {
     const { text } = await server.get('/metrics');
     expect(text).toContain(
       'apiserver_validating_admission_policy_check_total{' +
-        `policy="${policy}",policy_binding="${binding}",error_type="no_error",` +
-        'enforcement_action="deny"} 1',
+        'enforcement_action="deny",error_type="no_error",' +
+        `policy="${policy}",policy_binding="${binding}"} 1`,
     );
   });
 });

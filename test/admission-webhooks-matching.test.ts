@@ -347,7 +347,7 @@ describe('ADM-2: matchConditions', () => {
     });
     await create();
     const { text } = await server.get('/metrics');
-    const labels = 'name="counted.example.com",kind="webhook",type="validate",operation="CREATE"';
+    const labels = 'kind="webhook",name="counted.example.com",operation="CREATE",type="validate"';
     expect(text).toContain(`apiserver_admission_match_condition_exclusions_total{${labels}} 1`);
     expect(text).toContain(
       `apiserver_admission_match_condition_evaluation_seconds_count{${labels}} 1`,

@@ -459,14 +459,14 @@ describe('ADM-2: metrics', () => {
     await create();
     const { text } = await server.get('/metrics');
     const name = 'apiserver_admission_webhook';
-    const labels = (who: string, type: string) =>
-      `name="${who}.metrics.example.com",type="${type}",operation="CREATE"`;
+    const of = (who: string) => `name="${who}.metrics.example.com",operation="CREATE"`;
+    const [admitted, denied] = ['rejected="false",type="admit"', 'type="validating"'];
     for (const line of [
-      `${name}_request_total{${labels('m', 'admit')},code="200",rejected="false"} 1`,
-      `${name}_admission_duration_seconds_count{${labels('m', 'admit')},rejected="false"} 1`,
-      `${name}_request_total{${labels('denies', 'validating')},code="403",rejected="true"} 1`,
-      `${name}_rejection_count{${labels('denies', 'validating')},error_type="no_error",rejection_code="403"} 1`,
-      `${name}_rejection_count{${labels('fails', 'validating')},error_type="calling_webhook_error",rejection_code="500"} 1`,
+      `${name}_request_total{code="200",${of('m')},${admitted}} 1`,
+      `${name}_admission_duration_seconds_count{${of('m')},${admitted}} 1`,
+      `${name}_request_total{code="403",${of('denies')},rejected="true",${denied}} 1`,
+      `${name}_rejection_count{error_type="no_error",${of('denies')},rejection_code="403",${denied}} 1`,
+      `${name}_rejection_count{error_type="calling_webhook_error",${of('fails')},rejection_code="500",${denied}} 1`,
       `${name}_fail_open_count{name="open.metrics.example.com",type="validating"} 1`,
     ]) {
       expect(text).toContain(line);

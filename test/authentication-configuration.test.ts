@@ -356,9 +356,9 @@ describe('AUTHN-8: anonymous requests', () => {
 async function reloads({ server }: Started, status: 'success' | 'failure') {
   const { text } = await server.get('/metrics');
   const numberOf = (name: string) => {
-    const labels = `{status="${status}",apiserver_id_hash="sha256:`;
-    const prefix = `apiserver_authentication_config_controller_${name}${labels}`;
-    const line = text.split('\n').find((one) => one.startsWith(prefix));
+    const prefix = `apiserver_authentication_config_controller_${name}{apiserver_id_hash="sha256:`;
+    const isWanted = (one: string) => one.startsWith(prefix) && one.includes(`status="${status}"`);
+    const line = text.split('\n').find(isWanted);
     return Number(line?.split(' ')[1] ?? 0);
   };
   return {

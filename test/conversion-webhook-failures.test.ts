@@ -415,15 +415,15 @@ describe('metrics', () => {
     service.reply = undefined;
     await server.get(path);
     const { text } = await server.get('/metrics');
-    const versions = 'from_version="v1beta1",to_version="v1beta2"';
     const labels = (succeeded: boolean) =>
-      `crd_name="${kind.name}",${versions},succeeded="${succeeded}"`;
+      `crd_name="${kind.name}",from_version="v1beta1",` +
+      `succeeded="${succeeded}",to_version="v1beta2"`;
     const name = 'apiserver_crd_conversion_webhook_duration_seconds_count';
     expect(text).toContain(`${name}{${labels(true)}} 1`);
     expect(text).toContain(`${name}{${labels(false)}} 1`);
     const total = 'apiserver_conversion_webhook_request_total';
-    expect(text).toMatch(new RegExp(`${total}{result="success",failure_type=""} [1-9]`));
-    const failed = 'result="failure",failure_type="conversion_webhook_call_failure"';
+    expect(text).toMatch(new RegExp(`${total}{failure_type="",result="success"} [1-9]`));
+    const failed = 'failure_type="conversion_webhook_call_failure",result="failure"';
     expect(text).toMatch(new RegExp(`${total}{${failed}} [1-9]`));
     expect(text).toContain('apiserver_conversion_webhook_duration_seconds_bucket');
   });

@@ -156,7 +156,7 @@ describe('values in the store', () => {
     await server.post(`${core}/secrets`, secret('s'));
     const { text } = await server.get('/metrics');
     expect(text).toContain(
-      'apiserver_storage_transformation_operations_total{resource="secrets",transformation_type="to_storage",transformer_prefix="k8s:enc:aesgcm:v1:",status="OK"} 1',
+      'apiserver_storage_transformation_operations_total{resource="secrets",status="OK",transformation_type="to_storage",transformer_prefix="k8s:enc:aesgcm:v1:"} 1',
     );
     expect(text).toMatch(
       /apiserver_storage_transformation_duration_seconds_count\{transformation_type="to_storage",transformer_prefix="k8s:enc:aesgcm:v1:"\} 1/,

@@ -145,14 +145,14 @@ test('OPS-3: requests are told apart from the first moment, stored objects or no
   expect((await server.get(configMaps, as('alice'))).status).toBe(200);
   const { text: metrics } = await server.get('/metrics');
   expect(metrics).toContain(
-    'apiserver_flowcontrol_dispatched_requests_total{priority_level="global-default",flow_schema="global-default"} 1\n',
+    'apiserver_flowcontrol_dispatched_requests_total{flow_schema="global-default",priority_level="global-default"} 1\n',
   );
 });
 
 test('OPS-3: long lists and writes that many watch take more seats', async () => {
   const server = await start({});
   const user = as('alice');
-  const labels = '{priority_level="global-default",flow_schema="global-default"}';
+  const labels = '{flow_schema="global-default",priority_level="global-default"}';
   const sample = async (name: string) => {
     const { text } = await server.get('/metrics');
     const line = text.split('\n').find((one) => one.startsWith(`${name}${labels} `));

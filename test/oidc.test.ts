@@ -86,7 +86,7 @@ async function startReady(...flags: string[]): Promise<TestServer> {
 async function ready(server: TestServer): Promise<void> {
   await eventually(async () => {
     const text = (await server.get('/metrics')).text;
-    if (text.includes('jwt_authenticator_latency_seconds_count{result="success"')) return true;
+    if (/jwt_authenticator_latency_seconds_count\{[^}]*result="success"/.test(text)) return true;
     await whoAmI(server, await provider.token({ ...everything, jti: String(Math.random()) }));
     return false;
   }, 'the provider to be found');

@@ -59,7 +59,7 @@ test('VER-2: a Deployment of extensions is read by apps, with what that has no p
   expect(managers).toEqual(['extensions/v1beta1']);
   const metrics = (await server.get('/metrics')).text;
   expect(metrics).toMatch(
-    /apiserver_requested_deprecated_apis\{group="extensions",version="v1beta1",resource="deployments",subresource="",removed_release="1.16"\} 1/,
+    /apiserver_requested_deprecated_apis\{group="extensions",removed_release="1.16",resource="deployments",subresource="",version="v1beta1"\} 1/,
   );
 });
 

@@ -112,7 +112,7 @@ describe('the usual versions', () => {
     const group = (await server.get('/apis/example.com')).body;
     expect(group.preferredVersion.version).toBe('v1');
     expect((await server.get('/metrics')).text).toContain(
-      'apiserver_requested_deprecated_apis{group="example.com",version="v1beta1",resource="olds",subresource="",removed_release=""} 1',
+      'apiserver_requested_deprecated_apis{group="example.com",removed_release="",resource="olds",subresource="",version="v1beta1"} 1',
     );
   });
 

@@ -307,8 +307,10 @@ describe('AUTHZ-2: what its answer comes to', () => {
     expect(await metric(server, `${counted}"success"}`)).toBe((before[0] ?? 0) + 1);
     expect(await metric(server, `${counted}"error"}`)).toBe((before[1] ?? 0) + 1);
     expect(await metric(server, `${failOpen}result="error"}`)).toBe((before[2] ?? 0) + 1);
-    const decided = 'apiserver_authorization_decisions_total{type="Webhook",name="default",';
-    expect(await metric(server, `${decided}decision="allowed"}`)).toBeGreaterThan(0);
+    const decided = 'apiserver_authorization_decisions_total{';
+    expect(
+      await metric(server, `${decided}decision="allowed",name="default",type="Webhook"}`),
+    ).toBeGreaterThan(0);
     const text = (await server.get('/metrics')).text;
     expect(text).toContain(
       'apiserver_authorization_webhook_duration_seconds_count{name="default",result="success"}',

@@ -28,8 +28,8 @@ describe('the text', () => {
         'level -0.5',
         '# HELP requests_total [STABLE] Counts\\nrequests.',
         '# TYPE requests_total counter',
-        'requests_total{verb="GET",code="200"} 3',
-        'requests_total{verb="a\\"\\\\\\n",code="404"} 1',
+        'requests_total{code="200",verb="GET"} 3',
+        'requests_total{code="404",verb="a\\"\\\\\\n"} 1',
         '',
       ].join('\n'),
     );

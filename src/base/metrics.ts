@@ -160,6 +160,9 @@ function createFamily<Series>(
   { type, create }: Parts<Series>,
 ): Family<Series> & { lines(): string } {
   const { name, labels } = definition;
+  // In the text labels stand in the order of their names.
+  const ordered = labels.map((label, index) => ({ label, index }));
+  ordered.sort((one, other) => (one.label < other.label ? -1 : 1));
   const series = new Map<string, { readonly labels: string; readonly series: Series & Rendered }>();
   return {
     of(...values) {
@@ -168,7 +171,9 @@ function createFamily<Series>(
       if (known !== undefined) return known.series;
       const made = create();
       if (series.size < seriesMax) {
-        const text = labels.map((label, index) => `${label}="${escapeLabel(values[index] ?? '')}"`);
+        const text = ordered.map(
+          ({ label, index }) => `${label}="${escapeLabel(values[index] ?? '')}"`,
+        );
         series.set(key, { labels: text.join(','), series: made });
       }
       return made;
