@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dialectOf } from '../src/dialect.ts';
 import { builtinKinds } from '../src/kinds/index.ts';
 import { hasEtcd, startTestEtcd, type TestEtcd } from '../src/storage/etcd/testing.ts';
+import { establish } from './custom-kinds.ts';
 import { onEtcd } from './etcd-config.ts';
-import { type ConfigChange, eventually, startTestServer } from './harness.ts';
+import { type ConfigChange, configMap, eventually, startTestServer } from './harness.ts';
 import { referenceValues } from './reference-values.ts';
 
 const core = '/api/v1/namespaces/default';
@@ -105,6 +106,40 @@ describe.skipIf(!hasEtcd)('values in etcd', () => {
       expect(read.body.items, path).toEqual(written.body.items);
     }
     await Promise.all([writer.stop(), reader.stop()]);
+  });
+
+  test('CODEC-4, STORE-2: values change their encoding when they are next written', async () => {
+    const config = onEtcd(etcd);
+    const boats = '/apis/example.com/v1/namespaces/default/boats';
+    const boat = { apiVersion: 'example.com/v1', kind: 'Boat', metadata: { name: 'b' } };
+    const keys = ['example.com/boats/default/b', 'configmaps/default/c'];
+    const starts = async () => {
+      const values = await Promise.all(keys.map((key) => stored(config, key)));
+      return values.map((value) => value.subarray(0, 3).toString('latin1'));
+    };
+    const old = await startTestServer({ ...config, storedBuiltins: 'json' });
+    await establish(old, { group: 'example.com', plural: 'boats', kind: 'Boat' });
+    await old.post(boats, boat);
+    await old.post(`${core}/configmaps`, configMap('c'));
+    await old.stop();
+    expect(await starts()).toEqual(['{"a', '{"a']);
+    const server = await startTestServer({ ...config, cborServed: true });
+    for (const path of [`${boats}/b`, `${core}/configmaps/c`]) {
+      const read = await eventually(async () => {
+        const answer = await server.get(path);
+        return answer.status === 200 ? answer : undefined;
+      });
+      expect((await server.put(path, read.body)).status).toBe(200);
+    }
+    expect(await starts()).toEqual(['\xd9\xd9\xf7', 'k8s']);
+    await server.stop();
+    const without = await startTestServer(config);
+    const read = await eventually(async () => {
+      const answer = await without.get(`${boats}/b`);
+      return answer.status === 200 ? answer : undefined;
+    });
+    expect(read.body.metadata.name).toBe('b');
+    await without.stop();
   });
 
   test('STORE-2: a server announces its address as a kube-apiserver does', async () => {
