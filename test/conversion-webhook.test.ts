@@ -14,6 +14,7 @@ import {
   startTestServer,
   type TestServer,
 } from './harness.ts';
+import { quickClock } from './quick-clock.ts';
 
 const served = ['v1alpha1', 'v1beta1', 'v1beta2'];
 
@@ -64,7 +65,7 @@ describe('objects in every version', () => {
     }
   });
 
-  test('CRD-4: the webhook is asked for what needs it, and for that once', async () => {
+  test('CRD-4: the webhook is asked for what needs it, by lists and at once but once', async () => {
     const made = await create('v1beta1', 'a');
     for (let times = 0; times < 2; times += 1) {
       expect((await server.get(`${at('v1beta1')}/a`)).status).toBe(200);
@@ -72,13 +73,49 @@ describe('objects in every version', () => {
     }
     expect((await server.put(`${at('v1beta1')}/a`, { ...made, status: {} })).status).toBe(200);
     expect(service.asked()).toEqual([]);
-    const [one, other] = await Promise.all([
-      server.get(`${at('v1beta2')}/a`),
-      server.get(`${at('v1beta2')}/a`),
-    ]);
-    expect(one.body).toEqual(other.body);
-    expect((await server.get(at('v1beta2'))).body.items).toEqual([one.body]);
+    const lists = [server.get(at('v1beta2')), server.get(at('v1beta2'))];
+    const [one, other] = await Promise.all(lists);
+    expect(one?.body).toEqual(other?.body);
+    expect((await server.get(at('v1beta2'))).body.items).toEqual(one?.body.items);
     expect(service.asked()).toEqual(['a v1beta1>v1beta2']);
+  });
+
+  test('CRD-4: a corrected webhook is seen by a get, a patch, and the next list', async () => {
+    await create('v1beta1', 'a');
+    const wrong = { content: 'wrong' };
+    service.convert = (object, desired) => ({ ...swap(object, desired), spec: wrong });
+    expect((await server.get(at('v1beta2'))).body.items[0].spec).toEqual({});
+    expect((await server.get(`${at('v1beta2')}/a`)).body.spec).toEqual({});
+    service.convert = swap;
+    const { spec } = (await server.get(`${at('v1beta2')}/a`)).body;
+    expect(spec.contentv2).toBeDefined();
+    expect((await server.get(at('v1beta2'))).body.items[0].spec).toEqual(spec);
+    service.convert = (object, desired) => ({ ...swap(object, desired), spec: wrong });
+    await server.get(`${at('v1beta2')}/a`);
+    service.convert = swap;
+    const labels = { metadata: { labels: { a: 'b' } } };
+    const patched = await server.patch(`${at('v1beta2')}/a`, labels, 'merge');
+    expect(patched.body.spec).toEqual(spec);
+    expect((await server.get(`${at('v1beta1')}/a`)).body.spec.content).toEqual(spec.contentv2);
+  });
+
+  test('CRD-4: lists ask again once an answer is some seconds old', async () => {
+    const clock = quickClock(1);
+    const aging = await startTestServer({ clock });
+    try {
+      const kind = await establishMulti(aging, conversionBy(service));
+      const list = () => aging.get(kind.at('v1beta2', 'default'));
+      await aging.post(kind.at('v1beta1', 'default'), kind.object('v1beta1', 'a'));
+      service.forget();
+      await list();
+      await list();
+      expect(service.asked()).toHaveLength(1);
+      clock.skip(5001);
+      await list();
+      expect(service.asked()).toHaveLength(2);
+    } finally {
+      await aging.stop();
+    }
   });
 
   test('CRD-4: defaults are those of the version written in and of the stored one', async () => {

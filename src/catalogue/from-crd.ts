@@ -214,6 +214,7 @@ function isConverted(crd: Crd): boolean {
 
 const noConverter: ObjectConverter = {
   convert: () => Promise.reject(new Error('conversion webhooks are not called here')),
+  nowMs: () => 0,
 };
 
 /** How objects of a version are looked at: as the stored ones, where it is that version. */

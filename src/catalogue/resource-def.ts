@@ -52,6 +52,8 @@ export interface ObjectConverter {
    * ones do not change. Rejects with a StatusError when one of them cannot be had.
    */
   convert(objects: readonly ApiObject[], apiVersion: string): Promise<readonly ApiObject[]>;
+  /** Monotonic time in milliseconds, by which the age of an answer is told. */
+  nowMs(): number;
 }
 
 export type ApiVerb =

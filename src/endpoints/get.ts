@@ -12,5 +12,5 @@ export async function getEndpoint(call: ApiCall, options: GetOptions): Promise<v
   const found = context.registry.caches.of(target.def).get(key, options.resourceVersion);
   const entry = found instanceof Promise ? await found : found;
   if (entry === undefined) throw notFound(groupResourceOf(target.def), target.name);
-  await sendEntry(call, { status: 200, entry });
+  await sendEntry(call, { status: 200, entry, age: 'now' });
 }

@@ -4,7 +4,7 @@ import type { JsonObject } from '../base/json.ts';
 import { flowSchemaHeader, priorityLevelHeader } from '../flowcontrol/contract.ts';
 import { type BoundedTexts, omittedText } from '../meta/answer-bounds.ts';
 import { AccessDenied, type Status, type StatusDetails, type StatusError } from '../meta/status.ts';
-import { entryIn, viewOf } from '../registry/conversion/views.ts';
+import { type AnswerAge, entryIn, viewOf } from '../registry/conversion/views.ts';
 import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
@@ -75,9 +75,9 @@ export function shownCall(call: ApiCall): ApiCall {
 /** Answers with one object in the request's version and encoding. */
 export async function sendEntry(
   asked: ApiCall,
-  answer: { status: number; entry: Entry },
+  answer: { status: number; entry: Entry; age?: AnswerAge },
 ): Promise<void> {
-  const shown = entryIn(asked.target.def, asked.target.version, answer.entry);
+  const shown = entryIn(asked.target.def, asked.target.version, answer.entry, answer.age);
   const entry = shown instanceof Promise ? await shown : shown;
   const call = shownCall(asked);
   const { def, version } = call.target;

@@ -88,7 +88,7 @@ async function attemptDelete(
   const target = targetOn(current, request);
   checkPreconditions(request, current);
   const old = decodeEntry(current);
-  const live = shownObject(target, current);
+  const live = shownObject(target, current, 'recent');
   const call = {
     operation: 'DELETE' as const,
     target,

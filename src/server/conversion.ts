@@ -30,7 +30,7 @@ export function createConversions(parts: Parts): (crd: Crd) => ObjectConverter {
   const { registry } = parts.metrics;
   const webhooks = lazyWebhooks({ clock: config.clock, dialect, objects, registry });
   let metrics: Promise<ConversionMetrics> | undefined;
-  const load = async (crd: Crd): Promise<ObjectConverter> => {
+  const load = async (crd: Crd): Promise<Pick<ObjectConverter, 'convert'>> => {
     metrics ??= import('../registry/conversion/metrics.ts').then((room) =>
       room.conversionMetrics(parts.metrics.registry),
     );
@@ -52,8 +52,9 @@ export function createConversions(parts: Parts): (crd: Crd) => ObjectConverter {
     });
   };
   return (crd) => {
-    let converter: Promise<ObjectConverter> | undefined;
+    let converter: ReturnType<typeof load> | undefined;
     return {
+      nowMs: () => config.clock.monotonic(),
       async convert(given, apiVersion) {
         converter ??= load(crd);
         return (await converter).convert(given, apiVersion);

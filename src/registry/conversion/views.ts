@@ -106,10 +106,25 @@ export function targetOn(
   return own === undefined ? target : { ...target, version: own };
 }
 
-/** What entries became in other versions, while these are held by anybody. */
-const converted = new WeakMap<Entry, Map<string, MaybePromise<Entry>>>();
+/**
+ * How old a webhook's answer may be: `recent`, as lists and watches take it, which ask for many
+ * objects at a time, or `now`, for whoever asks for one object. Answers under way are as good.
+ */
+export type AnswerAge = 'recent' | 'now';
 
-function knownForms(entry: Entry): Map<string, MaybePromise<Entry>> {
+/** For how long an answer is recent, in milliseconds: who corrects a webhook sees it soon. */
+const recentMs = 5000;
+
+/** What a webhook made of an entry, and when, by the converter's clock; undefined: under way. */
+interface Form {
+  readonly entry: MaybePromise<Entry>;
+  readonly madeMs: number | undefined;
+}
+
+/** What entries became in other versions, while these are held by anybody. */
+const converted = new WeakMap<Entry, Map<string, Form>>();
+
+function knownForms(entry: Entry): Map<string, Form> {
   let forms = converted.get(entry);
   if (forms === undefined) {
     forms = new Map();
@@ -119,31 +134,41 @@ function knownForms(entry: Entry): Map<string, MaybePromise<Entry>> {
 }
 
 /** An entry in a served version: itself where it is that. Rejects with a StatusError. */
-export function entryIn(def: ResourceDef, version: VersionDef, entry: Entry): MaybePromise<Entry> {
+export function entryIn(
+  def: ResourceDef,
+  version: VersionDef,
+  entry: Entry,
+  age: AnswerAge = 'recent',
+): MaybePromise<Entry> {
   if (!needsConversion(def, version, entry)) return entry;
-  const known = converted.get(entry)?.get(servedVersion(def, version));
-  if (known !== undefined) return known;
-  const made = entriesIn(def, version, [entry]);
+  const made = entriesIn(def, version, [entry], age);
   return made instanceof Promise ? made.then(([one]) => one as Entry) : (made[0] as Entry);
 }
 
 /**
- * Entries in a served version, those not yet known made by as few reviews as possible; at once where
- * all are known. Rejects with a StatusError when one of them cannot be had.
+ * Entries in a served version, those without an answer of that age made by as few reviews as
+ * possible; at once where all are known. Rejects with a StatusError when one of them cannot be had.
  */
 export function entriesIn(
   def: ResourceDef,
   version: VersionDef,
   entries: readonly Entry[],
+  age: AnswerAge = 'recent',
 ): MaybePromise<readonly Entry[]> {
   const converter = def.custom?.converter;
   if (converter === undefined) return entries;
   const wanted = servedVersion(def, version);
-  const formOf = (entry: Entry) =>
-    apiVersionOfEntry(def, entry) === wanted ? entry : converted.get(entry)?.get(wanted);
-  const missing = entries.filter((entry) => formOf(entry) === undefined);
-  if (missing.length > 0) convertMissing({ def, version, converter, wanted }, missing);
-  const forms = entries.map((entry) => formOf(entry) as MaybePromise<Entry>);
+  const oldestMs = age === 'now' ? Number.POSITIVE_INFINITY : converter.nowMs() - recentMs;
+  const formOf = (entry: Entry) => {
+    if (apiVersionOfEntry(def, entry) === wanted) return entry;
+    const form = converted.get(entry)?.get(wanted);
+    return form === undefined || (form.madeMs ?? oldestMs) < oldestMs ? undefined : form.entry;
+  };
+  const missing = [...new Set(entries.filter((entry) => formOf(entry) === undefined))];
+  const known = new Map(entries.map((entry) => [entry, formOf(entry)]));
+  const made = convertMissing({ def, version, converter, wanted }, missing);
+  for (const [at, entry] of missing.entries()) known.set(entry, made[at]);
+  const forms = entries.map((entry) => known.get(entry) as MaybePromise<Entry>);
   return forms.some((form) => form instanceof Promise)
     ? Promise.all(forms)
     : (forms as readonly Entry[]);
@@ -157,15 +182,19 @@ interface Converting {
 }
 
 /** Begins to convert entries, for whoever asks for them meanwhile; a failure is not kept. */
-function convertMissing(converting: Converting, entries: readonly Entry[]): void {
-  const { wanted } = converting;
+function convertMissing(
+  converting: Converting,
+  entries: readonly Entry[],
+): readonly Promise<Entry>[] {
+  if (entries.length === 0) return [];
+  const { wanted, converter } = converting;
   const all = convertEntries(converting, entries);
-  for (const [index, entry] of entries.entries()) {
+  return entries.map((entry, index) => {
     const forms = knownForms(entry);
     const one = all.then(
       (made) => {
         const form = made[index] as Entry;
-        forms.set(wanted, form);
+        forms.set(wanted, { entry: form, madeMs: converter.nowMs() });
         return form;
       },
       (error: unknown) => {
@@ -175,8 +204,9 @@ function convertMissing(converting: Converting, entries: readonly Entry[]): void
     );
     // Somebody may not wait for each of them.
     one.catch(() => {});
-    forms.set(wanted, one);
-  }
+    forms.set(wanted, { entry: one, madeMs: undefined });
+    return one;
+  });
 }
 
 /** What is decoded at a time, and sent in one review. */
@@ -246,9 +276,10 @@ function storedObject(entry: Entry): ApiObject {
 export function shownObject(
   { def, version }: { readonly def: ResourceDef; readonly version: VersionDef },
   entry: Entry,
+  age: AnswerAge = 'now',
 ): MaybePromise<ApiObject> {
   if (def.custom?.converter === undefined) return objectIn(def, version, entry);
-  const found = entryIn(def, version, entry);
+  const found = entryIn(def, version, entry, age);
   return found instanceof Promise ? found.then(decodeEntry) : decodeEntry(found);
 }
 

@@ -35,7 +35,7 @@ const reviewObjectsMax = 2000;
 const reviewLengthMax = 4 * 1024 * 1024;
 
 /** Converts custom objects by asking their definition's webhook (CRD-4). */
-export function webhookConverter(conversion: WebhookConversion): ObjectConverter {
+export function webhookConverter(conversion: WebhookConversion): Pick<ObjectConverter, 'convert'> {
   return {
     async convert(objects, apiVersion) {
       const result = [...objects];
