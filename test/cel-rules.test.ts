@@ -41,6 +41,29 @@ const object = (properties: object, ...list: object[]) => ({
   ...rules(...list),
 });
 
+describe('library', () => {
+  test.each([
+    { rule: "self.list.sum() == duration('0s')", name: 'an empty sum of durations is a duration' },
+    {
+      rule: "duration('1h2m3.456s').getMilliseconds() == 3723456",
+      name: 'milliseconds of a duration are all of it',
+    },
+    {
+      rule: "duration('-1500ms').getMilliseconds() == -1500",
+      name: 'milliseconds of a negative duration have its sign',
+    },
+    {
+      rule: "url(self.url).getQuery() == {'a': ['1'], 'b': ['2', '3 4']}",
+      name: 'the query of a URL equals a map of lists',
+    },
+  ])('CRD-3: $name', async ({ rule }) => {
+    const list = { type: 'array', items: { type: 'string', format: 'duration' }, maxItems: 3 };
+    const kind = await kindWith(object({ list, url: { type: 'string', maxLength: 99 } }, { rule }));
+    const made = await kind.create({ list: [], url: 'https://example.com/?a=1&b=2&b=3+4' });
+    expect(made.status, made.text).toBe(201);
+  });
+});
+
 describe('verdicts', () => {
   test('CRD-3: an object that breaks a rule is refused with what rule it was', async () => {
     const rule = 'self.min <= self.max';

@@ -29,7 +29,7 @@ export function compile(source: string, environment: Environment): Compiled {
   return {
     type: checked.type,
     used: checked.used,
-    program: () => program(expr, environment),
+    program: () => program(expr, { environment, declared: checked.overloads }),
     costMax: (self) => estimatedCost(expr, { checked, functions: environment.functions, self }),
   };
 }

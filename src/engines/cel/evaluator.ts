@@ -6,6 +6,7 @@ import {
   type SelectExpr,
   type StructExpr,
 } from './ast.ts';
+import type { Checked } from './checker.ts';
 import { type Environment, namespacedName, structNamed, typeNames } from './environment.ts';
 import { foldStep } from './folds.ts';
 import { accepts, noSuchOverload, type Overload } from './functions.ts';
@@ -42,10 +43,17 @@ export type Measured = { readonly cost: number } & (
   | { readonly error: CelError }
 );
 
+/** What a tree is made a program with. */
+interface ProgramOptions {
+  readonly environment: Environment;
+  /** The overloads that fit the declared types of calls; at run time, lists are of any type. */
+  readonly declared: Checked['overloads'];
+}
+
 /** Makes a program of a tree. Throws `CelError` where constants alone show a failure. */
-export function program(expr: Expr, environment: Environment): Program {
-  const names = [...environment.variables.keys()];
-  const compiler = new Compiler(environment);
+export function program(expr: Expr, options: ProgramOptions): Program {
+  const names = [...options.environment.variables.keys()];
+  const compiler = new Compiler(options);
   const step = compiler.compile(expr, names);
   const frameOf = (variables: ReadonlyMap<string, Value>, costMax: number) => {
     const meter = { cost: 0 };
@@ -88,9 +96,11 @@ const conversions = new Set('bool bytes double duration int string timestamp uin
 /** Turns nodes into steps; `scope` lists the variables by slot. */
 class Compiler implements Compiles {
   readonly #environment: Environment;
+  readonly #declared: ProgramOptions['declared'];
 
-  constructor(environment: Environment) {
+  constructor({ environment, declared }: ProgramOptions) {
     this.#environment = environment;
+    this.#declared = declared;
   }
 
   compile(expr: Expr, scope: readonly string[]): Step {
@@ -172,9 +182,11 @@ class Compiler implements Compiles {
     checkPattern(name, args);
     const steps = args.map((arg) => this.compile(arg, scope));
     const all = this.#environment.functions.get(name) ?? [];
-    const overloads = all.filter(
+    const fitting = all.filter(
       (one) => one.isMember === isMember && one.params.length === args.length,
     );
+    const declared = this.#declared.get(expr) ?? [];
+    const overloads = declared.length === 0 ? fitting : [...new Set([...declared, ...fitting])];
     const step = callStep(name, overloads, steps);
     const isConstant = conversions.has(name) && args.length === 1 && args[0]?.kind === 'const';
     if (!isConstant) return step;

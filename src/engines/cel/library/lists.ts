@@ -127,12 +127,18 @@ function linear(run: (args: readonly Value[], context: CallContext) => Value) {
   };
 }
 
-/** At run time an empty list has any type: the first overload that fits is of integers. */
-function sumAny([list]: readonly Value[]): Value {
-  const [first] = itemsOf(list);
-  if (first instanceof Uint) return sumOf('uint')([list as Value]);
-  if (first instanceof Duration) return sumOf('duration')([list as Value]);
-  return sumOf(typeof first === 'number' ? 'double' : 'int')([list as Value]);
+/**
+ * The sum of a list whose items have the declared type, or another one where nothing is declared: an
+ * empty list has the declared one.
+ */
+function sumAs(declared: string) {
+  return ([list]: readonly Value[]): Value => {
+    const [first] = itemsOf(list);
+    if (first === undefined) return sumOf(declared)([list as Value]);
+    if (first instanceof Uint) return sumOf('uint')([list as Value]);
+    if (first instanceof Duration) return sumOf('duration')([list as Value]);
+    return sumOf(typeof first === 'number' ? 'double' : 'int')([list as Value]);
+  };
 }
 
 /** Functions on lists. */
@@ -146,7 +152,7 @@ export const lists: Library = [
         [`list(${type}).sort(): list(${type})`, linear(sort)],
       ] as const,
   ),
-  ...summable.map((type) => [`list(${type}).sum(): ${type}`, linear(sumAny)] as const),
+  ...summable.map((type) => [`list(${type}).sum(): ${type}`, linear(sumAs(type))] as const),
   ['list(A).indexOf(A): int', linear(indexOf)],
   ['list(A).lastIndexOf(A): int', linear(lastIndexOf)],
   ['list(A).slice(int, int): list(A)', slice],

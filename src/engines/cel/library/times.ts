@@ -65,6 +65,7 @@ const durationParts: readonly (readonly [string, bigint])[] = [
   ['getHours', 3_600_000_000_000n],
   ['getMinutes', 60_000_000_000n],
   ['getSeconds', 1_000_000_000n],
+  ['getMilliseconds', millisecond],
 ];
 
 function milliseconds([time]: readonly Value[]): Value {
@@ -87,8 +88,4 @@ export const times: Library = [
     const run = ([value]: readonly Value[]) => (value as Duration).nanos / unit;
     return [`duration.${name}(): int`, run] as const;
   }),
-  [
-    'duration.getMilliseconds(): int',
-    ([value]) => ((value as Duration).nanos / millisecond) % 1000n,
-  ],
 ];
