@@ -9,6 +9,7 @@ export const exceptions = {
   defaultExports: [],
   hostTime: [],
   rawCallbacks: [],
+  pemReaders: [],
   voidedCalls: [],
   vendorNames: [],
   spreads: [],

@@ -274,6 +274,16 @@ describe('code', () => {
     check('rawCallbacks', found);
   });
 
+  test('PEM is read by codec/x509/pem.ts alone: use pemBlocks or onlyPemBlock', () => {
+    const found = code.filter(
+      ({ path, text }) => /-----(BEGIN|END)/.test(text) && !pemTexts.has(path),
+    );
+    check(
+      'pemReaders',
+      found.map(({ path }) => path),
+    );
+  });
+
   test('promises that nobody awaits are contained: use background or return them', () => {
     const found = code
       .filter(({ path }) => !uncontained.test(path))
@@ -426,6 +436,16 @@ function hostTimeUses(tree: ts.SourceFile): string[] {
   visit(tree);
   return [...found];
 }
+
+/** The reader, what writes PEM, an example, and what only tells apart what has none, or two. */
+const pemTexts = new Set([
+  'src/authn/certificate.ts',
+  'src/client/exec-credential.ts',
+  'src/codec/x509/pem.ts',
+  'src/kinds/certificates/certificate-request.ts',
+  'src/kinds/certificates/certificate-signing-request.ts',
+  'src/server/certificates-x509.ts',
+]);
 
 /** The seam itself, programs and suites that serve nobody, and what runs in a browser. */
 const uncontained =

@@ -60,3 +60,13 @@ test('ADM-4: authorities that have expired, and what is none, are left out', () 
   expect(merged({}, found)).toEqual({ 'client-ca-file': one });
   expect(merged({ clientCaPem: other }, found, later)).toEqual({});
 });
+
+test('TRUST-5: an authority that readers of PEM read differently is left out', () => {
+  const second = one.indexOf('\n') + 1;
+  const withJunk = `${one.slice(0, second)}!${one.slice(second)}`;
+  const endsAsOther = one.replace('END CERTIFICATE', 'END X509 CRL');
+  const headed = `${one.slice(0, second)}Proc-Type: 4\n\n${one.slice(second)}`;
+  for (const found of [withJunk, endsAsOther, headed]) {
+    expect(merged({}, { 'client-ca-file': other + found })).toEqual({ 'client-ca-file': other });
+  }
+});

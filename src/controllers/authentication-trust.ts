@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import { isObject, type JsonObject, jsonEqual, textOf } from '../base/json.ts';
 import type { Logger } from '../base/log.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { type PemBlock, pemBlocks, pemBytes } from '../codec/x509/pem.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
 import { decodeEntry, objectKey } from '../registry/object-codec.ts';
@@ -137,16 +138,12 @@ function readTexts(value: JsonObject[string]): readonly string[] {
   }
 }
 
-const begin = '-----BEGIN CERTIFICATE-----';
-const end = '-----END CERTIFICATE-----';
-
 /** All certificates of the bundles that are still good, each once; what is no certificate is left out. */
 function bundle(bundles: readonly string[], nowMs: number): string {
   const certificates = new Set<string>();
   for (const text of bundles) {
-    for (const block of text.split(begin).slice(1)) {
-      const pem = `${begin}${block.split(end, 1)[0]}${end}\n`;
-      const certificate = readCertificate(pem);
+    for (const block of pemBlocks(text)) {
+      const certificate = readCertificate(block);
       if (certificate === undefined) continue;
       if (Date.parse(certificate.validTo) > nowMs - slackMs)
         certificates.add(certificate.toString());
@@ -155,9 +152,11 @@ function bundle(bundles: readonly string[], nowMs: number): string {
   return [...certificates].join('');
 }
 
-function readCertificate(pem: string): X509Certificate | undefined {
+function readCertificate(block: PemBlock): X509Certificate | undefined {
+  const der = block.type === 'CERTIFICATE' ? pemBytes(block) : undefined;
+  if (der === undefined) return undefined;
   try {
-    return new X509Certificate(pem);
+    return new X509Certificate(der);
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@ import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { readSigningKey } from '../authn/service-account-token.ts';
+import { pemBlocks } from '../codec/x509/pem.ts';
 import { type FileContent, FlagError } from './flags.ts';
 
 /** A file that the command line names. */
@@ -78,9 +79,8 @@ const checks: Readonly<Record<FileContent, Check>> = {
 };
 
 function blocksOf(path: string, type: 'CERTIFICATE' | 'KEY'): readonly string[] {
-  const text = readFileSync(path, 'latin1');
-  const blocks = text.match(/-----BEGIN [^-\n]+-----[^-]+-----END [^-\n]+-----/g) ?? [];
-  return blocks.filter((block) => block.split('\n', 1)[0]?.trimEnd().endsWith(`${type}-----`));
+  const blocks = pemBlocks(readFileSync(path, 'latin1'));
+  return blocks.filter((block) => block.type.endsWith(type)).map(({ text }) => text);
 }
 
 function works(read: () => unknown): boolean {

@@ -14,6 +14,7 @@ import {
 } from '../authn/service-account-token.ts';
 import type { MetricRegistry } from '../base/metrics.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
+import { pemBlocks } from '../codec/x509/pem.ts';
 import type { Dialect } from '../dialect.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { CachePool } from '../registry/cache-pool.ts';
@@ -191,13 +192,13 @@ export function accountSettings(config: ServerConfig, dialect: Dialect) {
 
 function verificationKeys(config: ServerConfig): readonly TokenKey[] {
   const files = config.serviceAccounts?.keyFiles ?? [];
-  return files.flatMap((file) => pemBlocks(readFileSync(file, 'utf8')).map(readVerificationKey));
+  return files.flatMap((file) => keyBlocks(readFileSync(file, 'utf8')).map(readVerificationKey));
 }
 
-function pemBlocks(text: string): readonly string[] {
-  const blocks = text.match(/-----BEGIN [^-]+-----[\s\S]+?-----END [^-]+-----/g) ?? [];
+function keyBlocks(text: string): readonly string[] {
   // Some programs write the curve ahead of its key.
-  return blocks.filter((block) => !block.startsWith('-----BEGIN EC PARAMETERS'));
+  const blocks = pemBlocks(text).filter(({ type }) => type !== 'EC PARAMETERS');
+  return blocks.map((block) => block.text);
 }
 
 function signingKey(config: ServerConfig): SigningKey {
@@ -226,7 +227,7 @@ function servingKey(file: string): SigningKey {
 }
 
 function lastBlock(text: string): string {
-  return pemBlocks(text).at(-1) ?? text;
+  return keyBlocks(text).at(-1) ?? text;
 }
 
 function newKeyPem(): string {

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { appendAll } from '../../base/lists.ts';
+import { pemBlocks } from '../../codec/x509/pem.ts';
 import type { Dialect } from '../../dialect.ts';
 import { selects } from '../../engines/cel/selections.ts';
 import { childPath, indexPath } from '../../engines/schema/path.ts';
@@ -362,19 +363,10 @@ function bundleProblem(pem: string): string | undefined {
   }
 }
 
-const begin = '-----BEGIN CERTIFICATE-----';
-const end = '-----END CERTIFICATE-----';
-
 /** The certificates of a bundle, each in PEM. */
 export function pemCertificates(pem: string): readonly string[] {
-  const blocks: string[] = [];
-  for (let from = pem.indexOf(begin); from >= 0; ) {
-    const to = pem.indexOf(end, from);
-    if (to < 0) break;
-    blocks.push(pem.slice(from, to + end.length));
-    from = pem.indexOf(begin, to);
-  }
-  return blocks;
+  const blocks = pemBlocks(pem).filter(({ type }) => type === 'CERTIFICATE');
+  return blocks.map(({ text }) => text);
 }
 
 const pathForm = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
