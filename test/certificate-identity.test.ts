@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import http2 from 'node:http2';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -6,6 +7,7 @@ import {
   type Attribute,
   authority,
   commonName,
+  forgeCertificate,
   forgeRequest,
   nameOf,
   organization,
@@ -177,5 +179,40 @@ describe('TRUST-5: a request for a certificate is one block in one encoding', ()
   ])('TRUST-5: with %s it is accepted', async (_, pem) => {
     const asked = await ask(pem);
     expect(asked.status, asked.text).toBe(201);
+  });
+});
+
+describe('TRUST-5: a certificate in the name of the authority that another key has signed', () => {
+  const cert = pemOf(
+    'CERTIFICATE',
+    forgeCertificate({
+      subject: nameOf(person, group(masters)),
+      issuer: authority.name,
+      key: 'client',
+      signer: 'client',
+    }),
+  );
+  const { key } = authority.issue(nameOf(person));
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)('is 401 over HTTP/1.1 and %s', async (version) => {
+    const agent = new https.Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
+    const statuses: (number | undefined)[] = [];
+    for (const path of ['/api', '/apis']) {
+      const options = { agent, cert, key, minVersion: version, maxVersion: version };
+      const request = https.get(new URL(path, server.url), options);
+      const [response] = await once(request, 'response');
+      statuses.push(response.statusCode);
+      await text(response);
+    }
+    agent.destroy();
+    expect(statuses).toEqual([401, 401]);
+  });
+
+  test('is 401 over HTTP/2', async () => {
+    const session = http2.connect(server.url, { cert, key, rejectUnauthorized: false });
+    const stream = session.request({ ':path': '/api' });
+    const [headers] = await once(stream, 'response');
+    session.destroy();
+    expect(headers[':status']).toBe(401);
   });
 });

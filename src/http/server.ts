@@ -23,6 +23,7 @@ import { Http2Exchange } from './http2-exchange.ts';
 import { defaultHttpLimits, type HttpLimits } from './limits.ts';
 import { ServerCore } from './server-core.ts';
 import { type CertificatePair, createNameChoice, type NameAnswer } from './server-names.ts';
+import { forgetCertificateErrors } from './tls-errors.ts';
 
 /** The serving certificate, and how TLS is spoken. */
 export interface ServingTls extends CertificatePair {
@@ -119,7 +120,10 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     listen.tls === 'plaintext' ? plainServer(limits) : secureServer(listen.tls, listen, limits);
   const http1 = acceptHttp1(server, core);
   if (listen.tls === 'plaintext') listenOn(server, accepting, { connection: readAsStream });
-  else acceptHttp2(server as SecureServer, core, options);
+  else {
+    forgetCertificateErrors(server as SecureServer);
+    acceptHttp2(server as SecureServer, core, options);
+  }
   const address = await listening(server, listen);
   limitConnections({
     server,
