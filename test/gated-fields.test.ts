@@ -169,6 +169,35 @@ describe('VER-5: gates that are on', () => {
     });
   });
 
+  test('VER-5: claims keep what their gates let them say', async () => {
+    const group = 'resource.k8s.io/v1beta1';
+    const request = { name: 'r', deviceClassName: 'c', adminAccess: true };
+    const claim = {
+      apiVersion: group,
+      kind: 'ResourceClaim',
+      metadata: { name: 'a' },
+      spec: { devices: { requests: [request] } },
+    };
+    for (const gate of ['true', 'false']) {
+      const { gates } = readFeatureGates([`DRAAdminAccess=${gate}`]);
+      const runtimeConfig = new Map([[group, true]]);
+      const server = await startTestServer({
+        dialect: 'kubernetes',
+        featureGates: gates,
+        runtimeConfig,
+      });
+      try {
+        const path = `/apis/${group}/namespaces/${await freshNamespace(server)}/resourceclaims`;
+        const made = await server.post(path, claim);
+        expect(made.status, made.text).toBe(201);
+        const [kept] = made.body.spec.devices.requests;
+        expect('adminAccess' in kept).toBe(gate === 'true');
+      } finally {
+        await server.stop();
+      }
+    }
+  });
+
   test('VER-5: fields of alpha features stay, and autoscalers may go to zero', async () => {
     const gates = ['HPAScaleToZero=true', 'MaxUnavailableStatefulSet=true'];
     await withGates(gates, async (server, namespace) => {

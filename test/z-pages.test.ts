@@ -13,13 +13,13 @@ test('VER-5: /flagz and /statusz are pages of text behind their gates', async ()
   if (outcome.kind !== 'options') throw new Error(outcome.kind);
   const { flags = new Map() } = outcome.options.config;
   const featureGates = readFeatureGates(gates).gates;
-  const server = await startTestServer({ featureGates, flags });
+  const server = await startTestServer({ dialect: 'kubernetes', featureGates, flags });
   try {
     const text = { accept: 'text/plain' };
     const page = await server.get('/flagz', text);
     expect(page.status).toBe(200);
     expect(page.headers['content-type']).toBe('text/plain; charset=utf-8');
-    expect(page.text).toContain('\napiserver flags\nWarning: This endpoint is not meant');
+    expect(page.text).toContain('\nkube-apiserver flags\nWarning: This endpoint is not meant');
     expect(page.text).toContain('\nmax-requests-inflight: 123\n');
     expect(page.text).toContain('\nrequest-timeout: 60s\n');
     const status = await server.get('/statusz', { accept: '*/*' });

@@ -64,6 +64,18 @@ const tables = {
   ],
   CSIDriver: [{ gates: ['SELinuxMountReadWriteOncePod'], drop: ['spec.seLinuxMount'] }],
   EndpointSlice: [{ gates: ['TopologyAwareHints'], drop: ['endpoints[].hints'] }],
+  ResourceClaim: [
+    { gates: ['DRAAdminAccess'], drop: ['spec.devices.requests[].adminAccess'] },
+    {
+      gates: ['DRAAdminAccess'],
+      drop: ['status.allocation.devices.results[].adminAccess'],
+      usedBy: ['spec.devices.requests[].adminAccess'],
+    },
+    { gates: ['DRAResourceClaimDeviceStatus'], drop: ['status.devices'] },
+  ],
+  ResourceClaimTemplate: [
+    { gates: ['DRAAdminAccess'], drop: ['spec.spec.devices.requests[].adminAccess'] },
+  ],
   Lease: [
     { gates: ['CoordinatedLeaderElection'], drop: ['spec.strategy'] },
     { gates: ['CoordinatedLeaderElection'], drop: ['spec.preferredHolder'] },

@@ -81,5 +81,5 @@ export async function emulatedKinds(
     [...config.values()].includes(true) || previewFeatures.some((name) => features.enabled(name));
   if (minor === currentMinor && !isAsked) return defs;
   const { kindsOfRelease } = await import('../kinds/older/release.ts');
-  return kindsOfRelease(defs, { dialect, minor, admission });
+  return kindsOfRelease(defs, { dialect, minor, admission, features });
 }

@@ -2,7 +2,7 @@ import { type GateEntry, type GateStage, gateTable } from '../kinds/feature-gate
 import type { Features } from '../kinds/features.ts';
 import { currentMinor, releaseName } from '../kinds/life.ts';
 import { FlagError, parseBoolean } from './flags.ts';
-import { idleReason } from './idle-gates.ts';
+import { idleReason, missingPart } from './idle-gates.ts';
 
 /** Which features are on. */
 export interface FeatureGates extends Features {
@@ -124,7 +124,9 @@ export function describeGates(): readonly string[] {
     .filter(([, { stage }]) => stage !== 'GA')
     .map(([name, entry]) => {
       const idle = idleReason(name);
-      const note = idle === undefined ? '' : `; no effect: ${idle}`;
+      const missing = missingPart(name);
+      const part = missing === undefined ? '' : `; in part: ${missing}`;
+      const note = idle === undefined ? part : `; no effect: ${idle}`;
       return `${name}=true|false (${entry.stage} - default=${entry.default}${note})`;
     });
 }

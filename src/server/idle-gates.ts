@@ -43,7 +43,7 @@ const alwaysOn = names(`
 /** What this server never does. */
 const alwaysOff = names(`
   APIServerTracing APIServingWithRoutine ConcurrentWatchObjectDecode ContextualLogging
-  DRAAdminAccess DRAResourceClaimDeviceStatus ExternalServiceAccountTokenSigner
+  ExternalServiceAccountTokenSigner
   InPlacePodVerticalScalingAllocatedStatus KMSv1 LoggingAlphaOptions LoggingBetaOptions
   PodLogsQuerySplitStreams ResourceHealthStatus UnauthenticatedHTTP2DOSMitigation
   UnknownVersionInteroperabilityProxy UserNamespacesPodSecurityStandards
@@ -58,3 +58,14 @@ const idle: ReadonlyMap<string, Idle> = new Map<string, Idle>([
 
 /** Why a gate changes nothing in this server; undefined for one that does. */
 export const idleReason = (name: string): Idle | undefined => idle.get(name);
+
+/** What is missing of features that this server has in part. */
+const partial: Partial<Readonly<Record<GateName, string>>> = {
+  CoordinatedLeaderElection: 'no controller chooses holders of Leases',
+  DynamicResourceAllocation: 'objects are judged by their schemas alone',
+  PodLevelResources: 'amounts of pods are judged by their schemas alone',
+};
+
+/** What of a feature this server does not do; undefined for all but few gates. */
+export const missingPart = (name: string): string | undefined =>
+  Object.hasOwn(partial, name) ? partial[name as GateName] : undefined;

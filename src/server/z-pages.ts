@@ -1,4 +1,5 @@
 import { withoutSecrets } from '../base/url-secrets.ts';
+import { dialectOf } from '../dialect.ts';
 import type { PlainAnswer } from '../endpoints/call.ts';
 import type { Features } from '../kinds/features.ts';
 import { releaseName } from '../kinds/life.ts';
@@ -13,7 +14,6 @@ export interface ZPages {
   paths(): readonly string[];
 }
 
-const component = 'apiserver';
 const warning =
   'Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility ' +
   'guarantees and is for debugging purposes only.';
@@ -25,16 +25,27 @@ const notAcceptable: PlainAnswer = {
   body: 'media type not acceptable, must be: text/plain\n',
 };
 
+/** `Mon Nov 23 03:13:09 UTC 2026` */
+function unixDate(ms: number): string {
+  const [day = '', date = '', month = '', year = '', time = ''] = new Date(ms)
+    .toUTCString()
+    .replace(',', '')
+    .split(' ');
+  return `${day} ${month} ${String(Number(date)).padStart(2)} ${time} UTC ${year}`;
+}
+
 const pad = (count: number) => String(count).padStart(2, '0');
 
 /** Makes the pages; `flags` is what the command line says, with secrets left out here. */
 export function createZPages(config: ServerConfig): ZPages {
   const features: Features = config.featureGates ?? defaultGates;
   const beganMs = config.clock.now();
+  const component = `${dialectOf(config.dialect).namespacePrefix}apiserver`;
   const pages = new Map<string, () => string>();
-  if (features.enabled('ComponentFlagz')) pages.set('/flagz', () => flagsText(config.flags));
+  if (features.enabled('ComponentFlagz'))
+    pages.set('/flagz', () => flagsText(component, config.flags));
   if (features.enabled('ComponentStatusz')) {
-    pages.set('/statusz', () => statusText(config, beganMs));
+    pages.set('/statusz', () => statusText(component, config, beganMs));
   }
   return {
     answer(path, accept) {
@@ -57,21 +68,25 @@ function takesText(accept: string | undefined): boolean {
   });
 }
 
-function flagsText(flags: ServerConfig['flags']): string {
+function flagsText(component: string, flags: ServerConfig['flags']): string {
   const lines = [...(flags ?? [])]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([name, value]) => `${name}${delimiter}${withoutSecrets(value)}\n`);
   return `\n${component} flags\n${warning}\n\n${lines.join('')}`;
 }
 
-function statusText({ clock, emulatedMinor }: ServerConfig, beganMs: number): string {
+function statusText(
+  component: string,
+  { clock, emulatedMinor }: ServerConfig,
+  beganMs: number,
+): string {
   const seconds = Math.floor((clock.now() - beganMs) / 1000);
   const hours = Math.floor(seconds / 3600);
   const up = `${hours} hr ${pad(Math.floor(seconds / 60) % 60)} min ${pad(seconds % 60)} sec`;
   const { major, minor } = apiRelease;
   const emulated = emulatedMinor === undefined ? `${major}.${minor}` : releaseName(emulatedMinor);
   const lines = [
-    ['Started', new Date(beganMs).toUTCString()],
+    ['Started', unixDate(beganMs)],
     ['Up', up],
     ['Go version', `node ${process.version}`],
     ['Binary version', `${major}.${minor}`],

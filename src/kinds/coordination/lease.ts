@@ -1,11 +1,13 @@
+import { appendAll } from '../../base/lists.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
-import { type FieldError, invalid } from '../../meta/field-error.ts';
+import { type FieldError, forbiddenField, invalid } from '../../meta/field-error.ts';
 import { dnsSubdomain } from '../../meta/names.ts';
 import type { ApiObject } from '../../meta/types.ts';
 import { ageColumn, column, nameColumn, textAt } from '../cells.ts';
 import { defineKind } from '../define.ts';
 import { defaultFeatures, type Features } from '../features.ts';
+import { validateLeaseStrategy } from './strategy.ts';
 
 interface Lease extends ApiObject {
   spec?: {
@@ -28,6 +30,14 @@ function validate(object: Lease): FieldError[] {
   if (leaseTransitions < 0) {
     const field = 'spec.leaseTransitions';
     errors.push(invalid(field, leaseTransitions, 'must be greater than or equal to 0'));
+  }
+  const { strategy, preferredHolder = '' } = object.spec ?? {};
+  if (strategy !== undefined) {
+    appendAll(errors, validateLeaseStrategy(strategy, 'spec.strategy'));
+  }
+  if (preferredHolder !== '' && (strategy ?? '') === '') {
+    const detail = 'may only be specified if `strategy` is defined';
+    errors.push(forbiddenField('spec.preferredHolder', detail));
   }
   return errors;
 }

@@ -3,7 +3,9 @@ import type { ColumnDef, ResourceDef } from '../../catalogue/resource-def.ts';
 import type { Dialect } from '../../dialect.ts';
 import { dnsSubdomain, pathSegment } from '../../meta/names.ts';
 import { ageColumn, at, column, listAt, nameColumn, textAt } from '../cells.ts';
+import { leaseCandidate } from '../coordination/lease-candidate.ts';
 import { defineKind, type VersionOptions } from '../define.ts';
+import { defaultFeatures, type Features } from '../features.ts';
 import { objectAt, objectsAt } from '../fill.ts';
 import { ipAddress } from '../networking/ip-address.ts';
 import { serviceCidr } from '../networking/service-cidr.ts';
@@ -103,20 +105,6 @@ const previews: readonly Preview[] = [
     spec: { trustBundle: 'none' },
   },
   {
-    facts: 'coordination',
-    kind: 'LeaseCandidate',
-    resource: 'leasecandidates',
-    scope: 'Namespaced',
-    versions: ['v1alpha2'],
-    columns: [
-      text('LeaseName', ['spec', 'leaseName'], 'What it stands for.'),
-      text('BinaryVersion', ['spec', 'binaryVersion'], 'What it is.'),
-      text('EmulationVersion', ['spec', 'emulationVersion'], 'What it acts as.'),
-      ageColumn,
-    ],
-    spec: { leaseName: 'example', binaryVersion: '1.32.0', strategy: 'OldestEmulationVersion' },
-  },
-  {
     facts: 'apiserverinternal',
     kind: 'StorageVersion',
     resource: 'storageversions',
@@ -209,22 +197,29 @@ const previews: readonly Preview[] = [
 ];
 
 /** The kinds of that table, and those with rules of their own. */
-export function previewKinds(dialect: Dialect): readonly ResourceDef[] {
+export function previewKinds(
+  dialect: Dialect,
+  features: Features = defaultFeatures,
+): readonly ResourceDef[] {
   return [
-    ...previews.map((preview) => kindOf(dialect, preview)),
+    ...previews.map((preview) => kindOf({ dialect, features }, preview)),
+    leaseCandidate(dialect),
     ipAddress(dialect),
     serviceCidr(dialect),
   ];
 }
 
-function kindOf(dialect: Dialect, preview: Preview): ResourceDef {
+function kindOf(
+  ports: { readonly dialect: Dialect; readonly features: Features },
+  preview: Preview,
+): ResourceDef {
   const { facts, kind, resource, scope, hasStatus = false, deleteAnswers } = preview;
   const columns = [nameColumn, ...(preview.columns ?? [ageColumn])];
   const versions = preview.versions.map((one) =>
     typeof one === 'string' ? { version: one, columns } : { columns, ...one },
   );
   const def = defineKind({
-    dialect,
+    ...ports,
     facts,
     kind,
     resource,

@@ -13,6 +13,7 @@ import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
 import type { AdmissionKindOptions } from '../admissionregistration/expressions.ts';
 import { mutatingPolicyKinds } from '../admissionregistration/mutating-admission-policy.ts';
 import { groupStems } from '../facts.ts';
+import type { Features } from '../features.ts';
 import { currentMinor, type Life, lifeMembers, lifeOf } from '../life.ts';
 import { schemaOf } from '../schema-of.ts';
 import type { OlderKind, OlderVersion } from './contract.ts';
@@ -25,6 +26,8 @@ interface Release {
   readonly minor: number;
   /** What judges the expressions of policies; absent for tools that only read them. */
   readonly admission?: AdmissionKindOptions;
+  /** Which features are on; those of the current release by default when absent. */
+  readonly features?: Features;
 }
 
 /**
@@ -52,9 +55,9 @@ export function kindsOfAllReleases(
 }
 
 function withOlderVersions(defs: readonly ResourceDef[], release: Release): readonly ResourceDef[] {
-  const { dialect, admission = {} } = release;
+  const { dialect, admission = {}, features } = release;
   const table = olderKinds(dialect);
-  const previews = [...mutatingPolicyKinds(dialect, admission), ...previewKinds(dialect)];
+  const previews = [...mutatingPolicyKinds(dialect, admission), ...previewKinds(dialect, features)];
   const grown = [...defs, ...endedKinds(dialect), ...previews].flatMap((def) => {
     const kinds = table.filter(
       (one) => one.kind === def.kind && groupOf(dialect, one.facts) === def.group,
