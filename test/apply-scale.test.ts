@@ -172,7 +172,7 @@ describe('of a workload', () => {
     expect(wrong.status).toBe(400);
     const text = await server.put(path, { ...scaleBody(name, 3), spec: { replicas: 'many' } });
     expect(text.status).toBe(400);
-    expect((await server.get(`${deployments}/${name}`)).text).toBe(JSON.stringify(body));
+    expect((await server.get(`${deployments}/${name}`)).text).toBe(`${JSON.stringify(body)}\n`);
   });
 });
 

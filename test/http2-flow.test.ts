@@ -1,6 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { FakeClock } from '../src/base/clock.ts';
 import type { Exchange } from '../src/base/exchange.ts';
+import { type Fault, observeFaults } from '../src/base/faults.ts';
 import {
   block,
   code,
@@ -316,6 +317,9 @@ describe('requests as the application sees them', () => {
   });
 
   test('a header that HTTP/2 cannot carry fails the request and nothing else', async () => {
+    const faults: Fault[] = [];
+    const stopObserving = observeFaults((fault) => faults.push(fault));
+    onTestFinished(stopObserving);
     const client = await start((exchange) => {
       if (exchange.url === '/')
         exchange.send({ status: 200, headers: { a: '\n' }, body: Buffer.of() });
@@ -330,6 +334,9 @@ describe('requests as the application sees them', () => {
     client.send(headers(3, other));
     await client.frame(isLast(3));
     expect(bodyOf(client, 3).toString()).toBe('fine');
+    expect(faults.map(({ error }) => String(error))).toEqual([
+      'TypeError: a header has a value that HTTP/2 cannot carry',
+    ]);
   });
 });
 

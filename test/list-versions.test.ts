@@ -101,7 +101,8 @@ describe('the list table', () => {
       const whole = await list(namespace, query);
       expect(itemNames(whole)).toEqual(['a', 'b', 'c', 'd']);
       const page = await list(namespace, { ...query, limit: '3' });
-      expect(itemNames(page)).toEqual(['a', 'b', 'c']);
+      // Version 0 asks for what the watch cache holds, which is not divided into pages.
+      expect(itemNames(page)).toEqual(version === '0' ? ['a', 'b', 'c', 'd'] : ['a', 'b', 'c']);
       expect(Number(page.body.metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(at2));
     }
   });

@@ -22,8 +22,8 @@ const pausesMs = [20, 50, 100, 200, 400];
  * Creates an object that a server starts with, unless one is stored under its name, whoever stored
  * it and in whatever state. A rejected attempt is repeated: another server that starts on the same
  * store may have claimed what the object needs, and not yet have stored the object. An object that
- * stays rejected is logged and left to the controller that maintains it, so that it does not keep
- * the server from starting. Rejects when the store fails.
+ * stays rejected, or that the store refuses, is logged and left to the controller that maintains it,
+ * so that neither it nor a full disk keeps the server from starting (OPS-3).
  */
 export async function createAbsent(
   { caches, inside, clock, logger }: CreationTools,
@@ -37,12 +37,12 @@ export async function createAbsent(
       await inside.create(at, cloneJson(object));
       return;
     } catch (error) {
-      if (!(error instanceof StatusError)) throw error;
       const isDamaged = error instanceof CorruptObjectError;
-      const pauseMs = isDamaged ? undefined : pausesMs[attempt];
+      const isRejected = error instanceof StatusError && !isDamaged;
+      const pauseMs = isRejected ? pausesMs[attempt] : undefined;
       if (pauseMs === undefined) {
         const problem = isDamaged ? 'is damaged' : 'cannot be created';
-        const fields = { resource: def.resource, namespace, name, error: error.message };
+        const fields = { resource: def.resource, namespace, name, error: String(error) };
         logger.error(`a default object ${problem}`, fields);
         return;
       }

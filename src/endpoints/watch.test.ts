@@ -28,6 +28,7 @@ function makeCall(watch: (spec: WatchSpec) => Promise<{ close(): void }>) {
     context: {
       dialect,
       clock: systemClock,
+      features: { enabled: () => true },
       limits: { minRequestTimeoutMs: 1000 },
       onShutdown: (callback: () => void) => {
         shutdowns.add(callback);

@@ -44,7 +44,7 @@ function classOf(user: string, groups: readonly string[], info: Partial<FlowInfo
     .render()
     .split('\n')
     .find((one) => one.startsWith('apiserver_flowcontrol_dispatched_requests_total{'));
-  const [, level, schema] = /priority_level="([^"]+)",flow_schema="([^"]+)"/.exec(line ?? '') ?? [];
+  const [, schema, level] = /flow_schema="([^"]+)",priority_level="([^"]+)"/.exec(line ?? '') ?? [];
   return `${level} by ${schema}`;
 }
 

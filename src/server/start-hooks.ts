@@ -121,7 +121,7 @@ function startTasks(options: StartHookOptions, listening: Promise<number>) {
     apiServices: () => createOwnApiServices(around),
     identityLease: async () => {
       await namespaces();
-      await options.lease?.renew();
+      await announced(options);
     },
     tokenTracking: async () => {
       const tracking = tokenTracking(around);
@@ -137,6 +137,15 @@ function startTasks(options: StartHookOptions, listening: Promise<number>) {
       await createOwnService({ ...around, port, peers: options.peers });
     },
   };
+}
+
+/** A store that refuses the Lease, as on a full disk, does not fail the start: it is renewed later. */
+async function announced({ lease, config }: StartHookOptions): Promise<void> {
+  try {
+    await lease?.renew();
+  } catch (error) {
+    config.logger.error('the Lease of this server cannot be stored', { error: String(error) });
+  }
 }
 
 /** Resolves when the objects that configure admission have been read. */
