@@ -105,6 +105,8 @@ export async function runHistory(options: HistoryOptions): Promise<HistoryReport
     isSettled = true;
     for (const watcher of [...watchers, replayer]) watcher.hangUp();
     caller.close();
+    // A nemesis that still starts a server would leave it behind.
+    await Promise.allSettled(storms);
   }
 }
 
