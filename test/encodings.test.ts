@@ -327,7 +327,8 @@ describe('CBOR', () => {
     const [first, other] = [answer.bytes.subarray(0, at), answer.bytes.subarray(at)].map(
       (bytes) => decodeCbor(bytes) as { object: JsonObject },
     );
-    expect(first?.object).toMatchObject({ kind: 'Table', rows: [{ cells: ['a', 1, '0s'] }] });
+    const cells = ['a', 1, expect.stringMatching(/^\d+s$/)];
+    expect(first?.object).toMatchObject({ kind: 'Table', rows: [{ cells }] });
     expect(first?.object['columnDefinitions']).toHaveLength(3);
     expect(other?.object).toMatchObject({ kind: 'Table', columnDefinitions: null });
   });
