@@ -68,10 +68,14 @@ function takesText(accept: string | undefined): boolean {
   });
 }
 
+/** A flag's value without the credentials of URLs in it, in their user part or their query. */
+const shownFlag = (value: string) =>
+  withoutSecrets(value).replace(/:\/\/[^/@\s]*@/g, '://REDACTED@');
+
 function flagsText(component: string, flags: ServerConfig['flags']): string {
   const lines = [...(flags ?? [])]
     .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([name, value]) => `${name}${delimiter}${withoutSecrets(value)}\n`);
+    .map(([name, value]) => `${name}${delimiter}${shownFlag(value)}\n`);
   return `\n${component} flags\n${warning}\n\n${lines.join('')}`;
 }
 
