@@ -12,7 +12,7 @@ import {
   userFacingRoles,
 } from './default-rules.ts';
 import { featureControllers, featureRules } from './feature-rules.ts';
-import type { PolicyRule } from './rules.ts';
+import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
 
 /** The default RBAC objects (AUTHZ-7), complete, to be reconciled at each start in this order. */
 export interface DefaultRbac {

@@ -1,6 +1,6 @@
 import type { Dialect } from '../dialect.ts';
 import { defaultFeatures, type Features } from '../kinds/features.ts';
-import { type PolicyRule, policyRule } from './rules.ts';
+import { type PolicyRule, policyRule } from '../kinds/rbac/policy-rule.ts';
 
 /** A default ClusterRole: its name, rules and the roles it is aggregated to or from. */
 export interface DefaultRole {

@@ -9,9 +9,9 @@ import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { Attributes, AuthorizationResult } from './contract.ts';
-import { boundedEscalation, escalationMessage } from './escalation.ts';
+import { boundedEscalation, escalationMessage } from '../kinds/rbac/escalation.ts';
 import type { RbacAuthorizer } from './rbac-authorizer.ts';
-import { type PolicyRule, policyRule, rulesOf } from './rules.ts';
+import { type PolicyRule, policyRule, rulesOf } from '../kinds/rbac/policy-rule.ts';
 
 /** What the check asks of authorization, which is set up after the registry. */
 export interface EscalationPort {

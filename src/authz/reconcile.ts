@@ -2,8 +2,8 @@ import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../base/js
 import type { Dialect } from '../dialect.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { defaultMarks } from './default-roles.ts';
-import { ruleEscalation } from './escalation.ts';
-import { rulesOf } from './rules.ts';
+import { ruleEscalation } from '../kinds/rbac/escalation.ts';
+import { rulesOf } from '../kinds/rbac/policy-rule.ts';
 
 /** What to do so that a default is in force; `recreate` is delete, then create. */
 export type Reconciliation =

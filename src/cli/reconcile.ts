@@ -1,5 +1,5 @@
-import { ruleEscalation } from '../authz/escalation.ts';
-import { type PolicyRule, rulesOf } from '../authz/rules.ts';
+import { ruleEscalation } from '../kinds/rbac/escalation.ts';
+import { type PolicyRule, rulesOf } from '../kinds/rbac/policy-rule.ts';
 import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../base/json.ts';
 import { listAt, objectAt, textAt, valueAt } from './objects.ts';
 

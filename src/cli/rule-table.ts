@@ -1,5 +1,5 @@
-import { piecesOf } from '../authz/escalation.ts';
-import type { PolicyRule } from '../authz/rules.ts';
+import { piecesOf } from '../kinds/rbac/escalation.ts';
+import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
 
 /** Heads of the columns of `ruleRows`. */
 export const ruleHeads: readonly string[] = [

@@ -1,6 +1,6 @@
 import type { Attributes } from '../authz/contract.ts';
 import type { RulesForUser } from '../authz/rbac-authorizer.ts';
-import type { PolicyRule } from '../authz/rules.ts';
+import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
 import {
   isObject,
   type JsonObject,

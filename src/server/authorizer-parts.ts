@@ -4,7 +4,7 @@ import type { EscalationPort } from '../authz/escalation-check.ts';
 import { alwaysAllow, alwaysDeny } from '../authz/fixed.ts';
 import type { RulesForUser } from '../authz/rbac-authorizer.ts';
 import { createRbacAuthorizer } from '../authz/rbac-authorizer.ts';
-import { policyRule } from '../authz/rules.ts';
+import { policyRule } from '../kinds/rbac/policy-rule.ts';
 import { background } from '../base/faults.ts';
 import type { Dialect } from '../dialect.ts';
 import type { UserInfo } from '../meta/types.ts';

@@ -1,4 +1,4 @@
-import { rulesOf } from '../../authz/rules.ts';
+import { rulesOf } from '../../kinds/rbac/policy-rule.ts';
 import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
 import type { ApiResource } from '../../client/discovery.ts';
 import type { Command } from '../command.ts';

@@ -1,4 +1,4 @@
-import type { PolicyRule } from '../../authz/rules.ts';
+import type { PolicyRule } from '../../kinds/rbac/policy-rule.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { ApiError } from '../../client/api-client.ts';
 import { resourcePath } from '../../client/rest-mapper.ts';

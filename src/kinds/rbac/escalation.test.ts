@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { WorkExceeded } from '../base/work.ts';
+import { WorkExceeded } from '../../base/work.ts';
 import { boundedEscalation, escalationMessage, piecesOf, ruleEscalation } from './escalation.ts';
-import { type PolicyRule, policyRule } from './rules.ts';
+import { type PolicyRule, policyRule } from './policy-rule.ts';
 
 /** Numbers from 0 up to 1 that a seed determines. */
 function randomOf(seed: number): () => number {

@@ -1,9 +1,9 @@
-import { appendAll } from '../base/lists.ts';
-import { inOnePiece, WorkBudget } from '../base/work.ts';
-import { boundedList } from '../meta/answer-bounds.ts';
-import type { UserInfo } from '../meta/types.ts';
+import { appendAll } from '../../base/lists.ts';
+import { inOnePiece, WorkBudget } from '../../base/work.ts';
+import { boundedList } from '../../meta/answer-bounds.ts';
+import type { UserInfo } from '../../meta/types.ts';
 import { HeldRules, type RuleSet } from './held-rules.ts';
-import { type PolicyRule, policyRule } from './rules.ts';
+import { type PolicyRule, policyRule } from './policy-rule.ts';
 
 /** Whether the rules that a user holds cover the rules to be granted, and which they do not. */
 export interface Coverage {

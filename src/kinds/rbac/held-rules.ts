@@ -1,5 +1,5 @@
-import type { WorkBudget } from '../base/work.ts';
-import { type PolicyRule, trimStars } from './rules.ts';
+import type { WorkBudget } from '../../base/work.ts';
+import { type PolicyRule, trimStars } from './policy-rule.ts';
 
 /** Rules by their index in a list of rules. */
 export type RuleSet = ReadonlySet<number>;
