@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../base/json.ts';
-import { compareVersions } from '../catalogue/catalogue.ts';
 import type { CatalogueSnapshot } from '../catalogue/resource-def.ts';
+import { compareVersions } from '../catalogue/version-order.ts';
 import { customPriority, type Priority } from '../controllers/api-service-priorities.ts';
 import { apiVersionOf } from '../meta/types.ts';
 import { type ApiRegistration, isRemote, type RemoteApi } from './api-service.ts';

@@ -1,7 +1,7 @@
+import { type PolicyRule, policyRule, trimStars } from '../kinds/rbac/policy-rule.ts';
 import type { UserInfo } from '../meta/types.ts';
 import type { AbacPolicy } from './abac-policy.ts';
 import type { Attributes, AuthorizationResult, Authorizer } from './contract.ts';
-import { type PolicyRule, policyRule, trimStars } from '../kinds/rbac/policy-rule.ts';
 
 /** An authorizer by a list of policies that does not change. */
 export interface AbacAuthorizer extends Authorizer {

@@ -1,5 +1,5 @@
-import type { RuleWords } from './default-rules.ts';
 import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
+import type { RuleWords } from './default-rules.ts';
 
 type Rules = Readonly<Record<string, readonly PolicyRule[]>>;
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { dialectOf } from '../dialect.ts';
+import { escalationMessage, ruleEscalation } from '../kinds/rbac/escalation.ts';
+import { policyRule, rulesOf } from '../kinds/rbac/policy-rule.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { defaultRbac } from './default-roles.ts';
-import { escalationMessage, ruleEscalation } from '../kinds/rbac/escalation.ts';
 import { reconcile } from './reconcile.ts';
-import { policyRule, rulesOf } from '../kinds/rbac/policy-rule.ts';
 
 const dialect = dialectOf('kubernetes');
 const defaults = defaultRbac(dialect);

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../base/json.ts';
 import type { Dialect } from '../dialect.ts';
 import type { Features } from '../kinds/features.ts';
+import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { controllerRoles } from './controller-rules.ts';
 import {
@@ -12,7 +13,6 @@ import {
   userFacingRoles,
 } from './default-rules.ts';
 import { featureControllers, featureRules } from './feature-rules.ts';
-import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
 
 /** The default RBAC objects (AUTHZ-7), complete, to be reconciled at each start in this order. */
 export interface DefaultRbac {

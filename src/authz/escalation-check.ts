@@ -4,14 +4,14 @@ import { isObject, type JsonObject, jsonEqual, member } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import { inSlices } from '../base/work.ts';
 import type { Dialect } from '../dialect.ts';
+import { boundedEscalation, escalationMessage } from '../kinds/rbac/escalation.ts';
+import { type PolicyRule, policyRule, rulesOf } from '../kinds/rbac/policy-rule.ts';
 import { forbidden, notFound } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { AdmissionCall } from '../registry/contract.ts';
 import { groupResourceOf } from '../registry/registry.ts';
 import type { Attributes, AuthorizationResult } from './contract.ts';
-import { boundedEscalation, escalationMessage } from '../kinds/rbac/escalation.ts';
 import type { RbacAuthorizer } from './rbac-authorizer.ts';
-import { type PolicyRule, policyRule, rulesOf } from '../kinds/rbac/policy-rule.ts';
 
 /** What the check asks of authorization, which is set up after the registry. */
 export interface EscalationPort {

@@ -1,6 +1,6 @@
 import type { GateName } from '../kinds/features.ts';
-import type { RuleWords } from './default-rules.ts';
 import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
+import type { RuleWords } from './default-rules.ts';
 
 type Rules = Readonly<Record<string, readonly PolicyRule[]>>;
 

@@ -1,8 +1,8 @@
 import type { Dialect } from '../dialect.ts';
+import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
 import type { AuthorizationResult, Authorizer } from './contract.ts';
 import { type RbacChange, RbacIndex, type RbacKind, type RoleSlot } from './rbac-index.ts';
-import { type PolicyRule } from '../kinds/rbac/policy-rule.ts';
 import { ruleAllows } from './rules.ts';
 
 /** Where roles and bindings come from: the watch caches, in the server. */

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, member } from '../base/json.ts';
-import type { ApiObject, UserInfo } from '../meta/types.ts';
 import { type PolicyRule, rulesOf } from '../kinds/rbac/policy-rule.ts';
+import type { ApiObject, UserInfo } from '../meta/types.ts';
 import { type CompiledRule, compileRule } from './rules.ts';
 
 export type RbacKind = 'Role' | 'ClusterRole' | 'RoleBinding' | 'ClusterRoleBinding';

@@ -1,9 +1,9 @@
 import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../base/json.ts';
 import type { Dialect } from '../dialect.ts';
-import type { ApiObject } from '../meta/types.ts';
-import { defaultMarks } from './default-roles.ts';
 import { ruleEscalation } from '../kinds/rbac/escalation.ts';
 import { rulesOf } from '../kinds/rbac/policy-rule.ts';
+import type { ApiObject } from '../meta/types.ts';
+import { defaultMarks } from './default-roles.ts';
 
 /** What to do so that a default is in force; `recreate` is delete, then create. */
 export type Reconciliation =

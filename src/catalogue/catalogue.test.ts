@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { dialectOf } from '../dialect.ts';
 import { builtinGroupOrder } from './builtin-groups.ts';
-import { compareVersions, createCatalogue } from './catalogue.ts';
+import { createCatalogue } from './catalogue.ts';
 import type { ResourceDef } from './resource-def.ts';
+import { compareVersions } from './version-order.ts';
 
 function def(options: {
   group: string;

@@ -4,7 +4,6 @@ import { schemaFromOpenApi } from '../engines/schema/from-openapi.ts';
 import type { Schema } from '../engines/schema/schema.ts';
 import type { ApiObject } from '../meta/types.ts';
 import { apiVersionOf } from '../meta/types.ts';
-import { compareVersions } from './catalogue.ts';
 import { columnsOf, type PrintAge, showsManagedFields } from './crd-columns.ts';
 import { pathReader } from './crd-path.ts';
 import {
@@ -23,6 +22,7 @@ import {
   standardVerbs,
   type VersionDef,
 } from './resource-def.ts';
+import { compareVersions } from './version-order.ts';
 
 /** What other rooms put into a custom kind's entry. */
 export interface CustomKindDeps {

@@ -5,8 +5,8 @@ import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { groupStems } from '../kinds/facts.ts';
 import { builtinKinds } from '../kinds/index.ts';
 import { kindsOfAllReleases } from '../kinds/older/release.ts';
+import { asApiObject, fromStorage, toStorage } from '../kinds/version-forms.ts';
 import { type ApiObject, apiVersionOf, parseApiVersion } from '../meta/types.ts';
-import { asApiObject, fromStorage, toStorage } from '../registry/object-codec.ts';
 
 /** A built-in kind in one of its versions. */
 export interface KnownKind {

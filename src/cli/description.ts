@@ -1,6 +1,6 @@
-import { rulesOf } from '../kinds/rbac/policy-rule.ts';
 import { isObject, type JsonObject, type JsonValue, member } from '../base/json.ts';
 import { encodeJson } from '../codec/json.ts';
+import { rulesOf } from '../kinds/rbac/policy-rule.ts';
 import { parseApiVersion } from '../meta/types.ts';
 import { listAt, objectAt, textAt } from './objects.ts';
 import { ruleHeads, ruleRows } from './rule-table.ts';

@@ -1,6 +1,6 @@
+import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../base/json.ts';
 import { ruleEscalation } from '../kinds/rbac/escalation.ts';
 import { type PolicyRule, rulesOf } from '../kinds/rbac/policy-rule.ts';
-import { isObject, type JsonObject, type JsonValue, jsonEqual } from '../base/json.ts';
 import { listAt, objectAt, textAt, valueAt } from './objects.ts';
 
 /** What it takes to make a role or binding say what a file says. */

@@ -10,15 +10,9 @@ import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { customKindDeps } from '../kinds/apiextensions/custom-resource-definition.ts';
 import { builtinKinds } from '../kinds/index.ts';
 import { kindsOfAllReleases } from '../kinds/older/release.ts';
+import { servesStoredForm, toStorage } from '../kinds/version-forms.ts';
 import { type ApiObject, parseApiVersion } from '../meta/types.ts';
-import {
-  decodeEntry,
-  encodeStored,
-  indexOf,
-  objectIn,
-  servesStoredForm,
-  toStorage,
-} from '../registry/object-codec.ts';
+import { decodeEntry, encodeStored, indexOf, objectIn } from '../registry/object-codec.ts';
 import { defaultColumns, partialObject, tableRow } from '../views/tables.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';

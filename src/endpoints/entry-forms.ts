@@ -1,7 +1,8 @@
 import type { ResourceDef, VersionDef } from '../catalogue/resource-def.ts';
 import { jsonText, parseWrittenText } from '../codec/json.ts';
+import { fromStorage, servesStoredForm } from '../kinds/version-forms.ts';
 import type { ApiObject } from '../meta/types.ts';
-import { fromStorage, jsonIn, servesStoredForm } from '../registry/object-codec.ts';
+import { jsonIn } from '../registry/object-codec.ts';
 import { type IncludeObject, tableCells } from '../views/tables.ts';
 import type { Entry } from '../watchcache/contract.ts';
 import { type MetadataPlace, metadataPlace } from '../watchcache/entry.ts';

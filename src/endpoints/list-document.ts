@@ -1,8 +1,9 @@
 import type { BodyPiece } from '../base/exchange.ts';
 import type { JsonObject } from '../base/json.ts';
 import { encodeJson, jsonText } from '../codec/json.ts';
+import { servesStoredForm } from '../kinds/version-forms.ts';
 import { apiVersionOf } from '../meta/types.ts';
-import { jsonIn, servesStoredForm } from '../registry/object-codec.ts';
+import { jsonIn } from '../registry/object-codec.ts';
 import type { Entry, ListResult } from '../watchcache/contract.ts';
 import type { ApiCall } from './call.ts';
 

@@ -1,6 +1,5 @@
 import type { Attributes } from '../authz/contract.ts';
 import type { RulesForUser } from '../authz/rbac-authorizer.ts';
-import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
 import {
   isObject,
   type JsonObject,
@@ -9,12 +8,13 @@ import {
   member,
   setMember,
 } from '../base/json.ts';
+import type { PolicyRule } from '../kinds/rbac/policy-rule.ts';
+import { asApiObject, fromStorage, toStorage } from '../kinds/version-forms.ts';
 import { boundedList } from '../meta/answer-bounds.ts';
 import { type FieldError, invalid } from '../meta/field-error.ts';
 import { badRequest, invalidObject } from '../meta/status.ts';
 import { formatTime } from '../meta/times.ts';
 import type { ApiObject, UserInfo } from '../meta/types.ts';
-import { asApiObject, fromStorage, toStorage } from '../registry/object-codec.ts';
 import { checkPathAgreement } from '../registry/object-meta.ts';
 import { groupKindOf } from '../registry/registry.ts';
 import type { WriteOptions } from '../request/options.ts';

@@ -4,10 +4,10 @@ import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { DecodeError } from '../engines/schema/depth.ts';
 import { EmbeddedError } from '../engines/schema/embedded.ts';
 import { FoundPaths } from '../engines/schema/found-paths.ts';
+import { asApiObject } from '../kinds/version-forms.ts';
 import { invalidObject } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Target } from '../registry/contract.ts';
-import { asApiObject } from '../registry/object-codec.ts';
 import { groupKindOf } from '../registry/registry.ts';
 import type { Complaints } from './field-validation.ts';
 

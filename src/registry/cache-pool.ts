@@ -1,9 +1,9 @@
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
+import { versionNamed } from '../kinds/version-forms.ts';
 import { noSuchPath, serviceUnavailable } from '../meta/status.ts';
 import type { ResourceCache } from '../watchcache/contract.ts';
 import { viewOf } from './conversion/views.ts';
-import { versionNamed } from './object-codec.ts';
 
 /** One watch cache per kind, opened when first asked for. */
 export interface CachePool {

@@ -1,5 +1,6 @@
 import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import { settleEmpty } from '../engines/schema/decode-typed.ts';
+import { toStorage } from '../kinds/version-forms.ts';
 import { generateName } from '../meta/name-generator.ts';
 import { alreadyExists, StatusError } from '../meta/status.ts';
 import type { ApiObject } from '../meta/types.ts';
@@ -8,7 +9,7 @@ import { type Entry, EntryHint } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
 import { settling } from './allocation.ts';
 import type { Target, WriteContext, Written } from './contract.ts';
-import { entryOf, objectKey, toStorage } from './object-codec.ts';
+import { entryOf, objectKey } from './object-codec.ts';
 import {
   checkPathAgreement,
   dropDuplicateOwners,

@@ -1,7 +1,13 @@
 import { isObject, type JsonObject, textOf } from '../base/json.ts';
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
 import { encodeJson, encodeJsonBriefly, parseWrittenJson } from '../codec/json.ts';
-import { type ApiObject, apiVersionOf } from '../meta/types.ts';
+import {
+  asApiObject,
+  fromStorage,
+  servesStoredForm,
+  versionNamed,
+} from '../kinds/version-forms.ts';
+import type { ApiObject } from '../meta/types.ts';
 import type { StoredRecord } from '../storage/contract.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
 import { makeEntry } from '../watchcache/entry.ts';
@@ -76,49 +82,6 @@ export function objectKey(namespace: string, name: string): string {
 }
 
 /**
- * Converts a request-version object in place to the stored version; returns it. A custom kind's
- * object then gets the form that version's schema has, as upstream.
- */
-export function toStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
-  if (object.apiVersion !== def.storage.apiVersion) refuseUnconverted(def);
-  const converted = version.toStorage?.(object) ?? object;
-  converted.apiVersion = def.storage.apiVersion;
-  converted.kind = def.storage.kind;
-  if (def.custom !== undefined && !servesStoredForm(def, version)) {
-    versionNamed(def, def.storage.apiVersion)?.decode?.(converted);
-  }
-  return converted;
-}
-
-/**
- * To pass objects off as what they are not would lose what they hold: `conversion/views.ts` has made
- * them what is wanted before anybody comes here.
- */
-function refuseUnconverted(def: ResourceDef): void {
-  if (def.custom?.converter === undefined) return;
-  throw new Error(`an object of ${def.resource}.${def.group} was not converted`);
-}
-
-/**
- * Converts a stored-version object in place to a served version; returns it. A custom kind's object
- * keeps what that version's schema has, without the defaults: those are for what clients send.
- */
-export function fromStorage(def: ResourceDef, version: VersionDef, object: ApiObject): ApiObject {
-  if (!servesStoredForm(def, version)) refuseUnconverted(def);
-  const converted = version.fromStorage?.(object) ?? object;
-  converted.apiVersion = apiVersionOf({ group: def.group, version: version.version });
-  converted.kind = def.kind;
-  if (!servesStoredForm(def, version)) version.prune?.(converted);
-  return converted;
-}
-
-/** The kind's version of a full apiVersion. */
-export function versionNamed(def: ResourceDef, apiVersion: string): VersionDef | undefined {
-  const { group } = def;
-  return def.versions.find(({ version }) => apiVersionOf({ group, version }) === apiVersion);
-}
-
-/**
  * What a custom object stored earlier is by the definition as it is now: of the storage version, or
  * its own where a webhook converts them, pruned and defaulted by its schema, without metadata of the
  * wrong type. The same bytes when nothing differs.
@@ -165,14 +128,6 @@ const mixed = new WeakSet<ResourceDef>();
 /** Whether objects of other versions than the stored one of a kind were seen in the store. */
 export const isMixed = (def: ResourceDef): boolean => mixed.has(def);
 
-/** True when entries' bytes are already what this version serves. */
-export function servesStoredForm(def: ResourceDef, version: VersionDef): boolean {
-  return (
-    def.storage.kind === def.kind &&
-    def.storage.apiVersion === apiVersionOf({ group: def.group, version: version.version })
-  );
-}
-
 /** The entry's JSON in a served version; the cached bytes themselves when that is the stored one. */
 export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buffer {
   if (servesStoredForm(def, version)) return entry.json;
@@ -188,12 +143,6 @@ export function jsonIn(def: ResourceDef, version: VersionDef, entry: Entry): Buf
 /** A fresh decoded object in a served version. */
 export function objectIn(def: ResourceDef, version: VersionDef, entry: Entry): ApiObject {
   return fromStorage(def, version, decodeEntry(entry));
-}
-
-/** Narrows decoded JSON to an object with a metadata object, adding an empty one if absent. */
-export function asApiObject(value: JsonObject): ApiObject {
-  if (!isObject(value.metadata)) value.metadata = {};
-  return value as ApiObject;
 }
 
 /** The entry of a record as the store gave it; undefined for an absent one. */

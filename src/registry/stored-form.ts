@@ -2,18 +2,11 @@ import { jsonEqual } from '../base/json.ts';
 import type { MaybePromise } from '../base/maybe-promise.ts';
 import type { ResourceDef } from '../catalogue/resource-def.ts';
 import { parseWrittenJson } from '../codec/json.ts';
+import { servesStoredForm, toStorage, versionNamed } from '../kinds/version-forms.ts';
 import type { ApiObject } from '../meta/types.ts';
 import type { Entry, EntryIndex } from '../watchcache/contract.ts';
 import { needsConverter, objectToStore } from './conversion/views.ts';
-import {
-  encodeStored,
-  indexOf,
-  objectKey,
-  reshapeStored,
-  servesStoredForm,
-  toStorage,
-  versionNamed,
-} from './object-codec.ts';
+import { encodeStored, indexOf, objectKey, reshapeStored } from './object-codec.ts';
 import { type Registry, storing } from './registry.ts';
 
 /** An object on its way into the store. */

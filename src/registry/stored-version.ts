@@ -1,8 +1,8 @@
 import { type JsonObject, textOf } from '../base/json.ts';
 import type { ResourceDef, StorageDef, VersionDef } from '../catalogue/resource-def.ts';
 import { decodeTyped } from '../engines/schema/decode-typed.ts';
+import { toStorage } from '../kinds/version-forms.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
-import { toStorage } from './object-codec.ts';
 
 /** A built-in kind in one of the versions in which its objects may be stored. */
 export interface StoredVersion {

@@ -3,6 +3,7 @@ import type { MaybePromise } from '../base/maybe-promise.ts';
 import { paceFor } from '../base/work.ts';
 import type { ResourceDef, StrategyContext } from '../catalogue/resource-def.ts';
 import { settleEmpty } from '../engines/schema/decode-typed.ts';
+import { fromStorage, servesStoredForm, toStorage } from '../kinds/version-forms.ts';
 import { conflict, modifiedMessage, notFound, StatusError } from '../meta/status.ts';
 import type { ApiObject, ManagedFieldsEntry } from '../meta/types.ts';
 import { type Entry, EntryHint } from '../watchcache/contract.ts';
@@ -13,16 +14,7 @@ import { apiVersionOfEntry, needsConversion, shownObject, targetOn } from './con
 import { insertObject, keepDecoded, strategyContextOf } from './create.ts';
 import { isFinalized, removeFinalized } from './finalize.ts';
 import { attemptOnGuess, guessOf } from './guess.ts';
-import {
-  decodeEntry,
-  encodeStored,
-  entryOf,
-  fromStorage,
-  indexOf,
-  objectKey,
-  servesStoredForm,
-  toStorage,
-} from './object-codec.ts';
+import { decodeEntry, encodeStored, entryOf, indexOf, objectKey } from './object-codec.ts';
 import {
   checkPathAgreement,
   checkReadable,

@@ -16,11 +16,11 @@ import type { LastApplied } from '../engines/apply/last-applied.ts';
 import { decodeTyped } from '../engines/schema/decode-typed.ts';
 import { DecodeError } from '../engines/schema/depth.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
+import { asApiObject, fromStorage, toStorage } from '../kinds/version-forms.ts';
 import { badRequest } from '../meta/status.ts';
 import { type ApiObject, apiVersionOf } from '../meta/types.ts';
 import type { FieldManagerPort, Target } from '../registry/contract.ts';
 import { AskedConversions } from '../registry/conversion/asked.ts';
-import { asApiObject, fromStorage, toStorage } from '../registry/object-codec.ts';
 
 /** Tracks who owns which field of any kind in the catalogue (MF-2), over the pure engine. */
 export function createFieldManager(options: {

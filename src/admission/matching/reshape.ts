@@ -2,8 +2,8 @@ import type { JsonObject } from '../../base/json.ts';
 import { decodeTyped } from '../../engines/schema/decode-typed.ts';
 import type { Schema } from '../../engines/schema/schema.ts';
 import { schemaOf } from '../../kinds/schema-of.ts';
+import { asApiObject } from '../../kinds/version-forms.ts';
 import type { ApiObject } from '../../meta/types.ts';
-import { asApiObject } from '../../registry/object-codec.ts';
 import type { KindFact } from './facts.ts';
 import type { Served } from './versioned.ts';
 

@@ -1,10 +1,10 @@
 import { cloneJson } from '../../base/json.ts';
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../../catalogue/resource-def.ts';
+import { fromStorage, toStorage } from '../../kinds/version-forms.ts';
 import { internalError } from '../../meta/status.ts';
 import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
 import { ConversionFailure } from '../../registry/conversion/failure.ts';
-import { fromStorage, toStorage } from '../../registry/object-codec.ts';
 
 /** How a resource is served in one version. */
 export interface Served {

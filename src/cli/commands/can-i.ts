@@ -1,6 +1,6 @@
-import { rulesOf } from '../../kinds/rbac/policy-rule.ts';
 import { isObject, type JsonObject, type JsonValue, member } from '../../base/json.ts';
 import type { ApiResource } from '../../client/discovery.ts';
+import { rulesOf } from '../../kinds/rbac/policy-rule.ts';
 import type { Command } from '../command.ts';
 import { CliError } from '../io.ts';
 import { objectAt, textAt } from '../objects.ts';

@@ -1,8 +1,8 @@
-import type { PolicyRule } from '../../kinds/rbac/policy-rule.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { ApiError } from '../../client/api-client.ts';
 import { resourcePath } from '../../client/rest-mapper.ts';
 import type { Dialect } from '../../dialect.ts';
+import type { PolicyRule } from '../../kinds/rbac/policy-rule.ts';
 import { parseApiVersion } from '../../meta/types.ts';
 import type { Command } from '../command.ts';
 import { describeError } from '../errors.ts';

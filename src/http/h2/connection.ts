@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net';
-import type { Timer } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import { listen, reportFault } from '../../base/faults.ts';
 import type { ResponseHead } from '../body-seams.ts';
 import { type ConnectionHost, PeerConnection } from '../connection.ts';
-import type { ExchangeHost } from '../exchange-base.ts';
 import { ClosedStreams, ending } from './closed-streams.ts';
 import {
   acknowledgeSettings,
@@ -49,6 +48,18 @@ const farewellMs = 1000;
 const lingerMs = 1000;
 const farewellPing = Buffer.from('farewell', 'latin1');
 
+/** What a connection needs of the server it belongs to. Sizes in bytes, times in milliseconds. */
+export interface Http2Host extends ConnectionHost {
+  readonly clock: Clock;
+  readonly limits: {
+    /** All headers of one request. */
+    readonly headerBytesMax: number;
+    /** From the first byte of a header block to its last. */
+    readonly headersTimeoutMs: number;
+    readonly streamsPerConnectionMax: number;
+  };
+}
+
 /**
  * The server's side of one HTTP/2 connection (RFC 9113): takes frames from the socket, keeps the
  * streams, and gives every request to `onRequest`. What the client does wrong ends the stream where
@@ -57,7 +68,7 @@ const farewellPing = Buffer.from('farewell', 'latin1');
 export class Http2Connection extends PeerConnection implements FrameTaker, StreamHost, OutputOwner {
   /** No frames are taken any more. */
   closed = false;
-  readonly #core: ExchangeHost;
+  readonly #core: Http2Host;
   readonly #onRequest: (stream: Http2Stream, connection: Http2Connection) => void;
   readonly #reader = new FrameReader(this);
   readonly #decoder = new HpackDecoder(headerTableBytes);
@@ -79,7 +90,7 @@ export class Http2Connection extends PeerConnection implements FrameTaker, Strea
 
   constructor(options: {
     socket: Socket;
-    core: ExchangeHost & ConnectionHost;
+    core: Http2Host;
     onRequest: (stream: Http2Stream, connection: Http2Connection) => void;
   }) {
     super(options);

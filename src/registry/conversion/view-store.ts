@@ -1,10 +1,11 @@
 import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { ResourceDef } from '../../catalogue/resource-def.ts';
+import { versionNamed } from '../../kinds/version-forms.ts';
 import type { Store, StoredRecord } from '../../storage/contract.ts';
 import { convertedStore } from '../../storage/converted-store.ts';
 import type { Entry, ResourceCache } from '../../watchcache/contract.ts';
 import { withoutRevision } from '../../watchcache/entry.ts';
-import { entryOf, versionNamed } from '../object-codec.ts';
+import { entryOf } from '../object-codec.ts';
 import { entriesIn } from './views.ts';
 
 /**

@@ -3,18 +3,12 @@ import type { MaybePromise } from '../../base/maybe-promise.ts';
 import type { ObjectConverter, ResourceDef, VersionDef } from '../../catalogue/resource-def.ts';
 import { DecodeError } from '../../engines/schema/depth.ts';
 import { EmbeddedError } from '../../engines/schema/embedded.ts';
+import { versionNamed } from '../../kinds/version-forms.ts';
 import { type ApiObject, apiVersionOf } from '../../meta/types.ts';
 import type { Entry, ResourceCache } from '../../watchcache/contract.ts';
 import { makeEntry } from '../../watchcache/entry.ts';
 import type { Target, WriteContext } from '../contract.ts';
-import {
-  decodeEntry,
-  encodeStored,
-  indexOf,
-  isMixed,
-  objectIn,
-  versionNamed,
-} from '../object-codec.ts';
+import { decodeEntry, encodeStored, indexOf, isMixed, objectIn } from '../object-codec.ts';
 import { ConversionFailure } from './failure.ts';
 
 /**

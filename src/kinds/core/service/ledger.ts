@@ -1,11 +1,6 @@
 import type { Clock } from '../../../base/clock.ts';
+import type { MaybePromise } from '../../../base/maybe-promise.ts';
 import type { AllocationOutcome } from '../../../catalogue/resource-def.ts';
-import type {
-  Entry,
-  ListRequest,
-  ListResult,
-  ResourceCache,
-} from '../../../watchcache/contract.ts';
 import { addressKey, portKey } from './pools.ts';
 import {
   isExternalName,
@@ -15,7 +10,7 @@ import {
   type ServiceSpec,
 } from './spec.ts';
 
-const everything: ListRequest = {
+const everything = {
   namespace: '',
   resourceVersion: undefined,
   resourceVersionMatch: undefined,
@@ -23,6 +18,34 @@ const everything: ListRequest = {
   continueToken: undefined,
   filter: undefined,
 };
+
+/** A Service as it is stored. */
+interface StoredService {
+  /** Namespace and name. */
+  readonly key: string;
+  readonly json: Buffer;
+}
+
+/** All Services at one revision. */
+interface ServiceList {
+  readonly revision: number;
+  entries(): Iterable<StoredService>;
+}
+
+interface ServiceChange {
+  readonly previous: StoredService | undefined;
+  readonly current: StoredService | undefined;
+  readonly revision: number;
+}
+
+/** What the ledger reads of the watch cache of Services. */
+export interface ServiceCache {
+  /** The result, awaited, comes when the cache shows every write acknowledged before the call. */
+  get(key: string, version: undefined): unknown;
+  list(request: typeof everything): MaybePromise<ServiceList>;
+  /** Calls back for each change from now on, in order. */
+  subscribe(onChange: (change: ServiceChange) => void): { close(): void };
+}
 
 /** How long numbers of a write that may or may not have happened are kept back. */
 export const doubtMs = 60_000;
@@ -37,7 +60,7 @@ export const doubtMs = 60_000;
  * writers of this process can therefore never be given the same.
  */
 export class ServiceLedger {
-  readonly #cache: () => ResourceCache;
+  readonly #cache: () => ServiceCache;
   readonly #clock: Clock;
   /** Object's key -> its numbers, as the cache has it. */
   readonly #stored = new Map<string, readonly string[]>();
@@ -51,7 +74,7 @@ export class ServiceLedger {
   #loading: Promise<void> | undefined;
 
   /** The cache is asked for at the first allocation. */
-  constructor(options: { cache: () => ResourceCache; clock: Clock }) {
+  constructor(options: { cache: () => ServiceCache; clock: Clock }) {
     this.#cache = options.cache;
     this.#clock = options.clock;
   }
@@ -110,7 +133,7 @@ export class ServiceLedger {
       this.#enter(key, current);
       this.#reach(revision);
     });
-    let all: ListResult;
+    let all: ServiceList;
     try {
       all = await cache.list(everything);
     } catch (error) {
@@ -132,7 +155,7 @@ export class ServiceLedger {
     });
   }
 
-  #enter(key: string, entry: Entry | undefined): void {
+  #enter(key: string, entry: StoredService | undefined): void {
     const keys = entry === undefined ? [] : numbersOf(entry);
     for (const one of keys) this.take(one);
     this.#drop(this.#stored.get(key) ?? []);
@@ -149,7 +172,7 @@ export class ServiceLedger {
   }
 }
 
-function numbersOf(entry: Entry): readonly string[] {
+function numbersOf(entry: StoredService): readonly string[] {
   const { spec = {} } = JSON.parse(entry.json.toString('utf8')) as { spec?: ServiceSpec };
   return numbersIn(spec);
 }
