@@ -9,7 +9,10 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const core = 'io.k8s.api.core.v1.';
-const meta = 'io.k8s.apimachinery.pkg.apis.meta.v1.';
+const machinery = 'io.k8s.apimachinery.pkg.';
+const meta = `${machinery}apis.meta.v1.`;
+const description = expect.any(String);
+const metadataOfAll = { allOf: [{ $ref: `#/components/schemas/${meta}ObjectMeta` }], description };
 
 async function part(name: string): Promise<Loose> {
   const answer = await server.get(`/openapi/v3/${name}`);
@@ -388,10 +391,7 @@ describe('what documents say', () => {
     expect(schemas[`${core}Pod`]['x-kubernetes-group-version-kind']).toEqual([
       { group: '', version: 'v1', kind: 'Pod' },
     ]);
-    expect(schemas[`${core}Pod`].properties.metadata).toEqual({
-      allOf: [{ $ref: `#/components/schemas/${meta}ObjectMeta` }],
-      default: {},
-    });
+    expect(schemas[`${core}Pod`].properties.metadata).toEqual({ ...metadataOfAll, default: {} });
     expect(schemas[`${core}ContainerPort`]).toMatchObject({
       required: ['containerPort'],
       properties: {
@@ -412,16 +412,19 @@ describe('what documents say', () => {
       format: 'byte',
     });
     expect(schemas[`${core}ObjectReference`]['x-kubernetes-map-type']).toBe('atomic');
-    expect(schemas[`${meta}Time`]).toEqual({ type: 'string', format: 'date-time' });
-    expect(schemas[`${meta}MicroTime`]).toEqual({ type: 'string', format: 'date-time' });
-    expect(schemas['io.k8s.apimachinery.pkg.api.resource.Quantity']).toEqual({
+    const time = { description, type: 'string', format: 'date-time' };
+    expect([schemas[`${meta}Time`], schemas[`${meta}MicroTime`]]).toEqual([time, time]);
+    expect(schemas[`${machinery}api.resource.Quantity`]).toEqual({
+      description,
       oneOf: [{ type: 'string' }, { type: 'number' }],
     });
-    expect(schemas['io.k8s.apimachinery.pkg.util.intstr.IntOrString']).toEqual({
+    expect(schemas[`${machinery}util.intstr.IntOrString`]).toEqual({
+      description,
       oneOf: [{ type: 'integer' }, { type: 'string' }],
       format: 'int-or-string',
     });
-    expect(schemas['io.k8s.apimachinery.pkg.runtime.RawExtension']).toEqual({ type: 'object' });
+    const raw = schemas[`${machinery}runtime.RawExtension`];
+    expect(raw).toEqual({ description, type: 'object' });
     expect(schemas[`${meta}DeleteOptions`]['x-kubernetes-group-version-kind']).toContainEqual({
       group: 'apps',
       version: 'v1',
@@ -480,7 +483,8 @@ describe('OpenAPI 2', () => {
     for (const word of ['"oneOf":[', '"anyOf":[', '"allOf":[', '"nullable":true']) {
       expect(text.includes(word), word).toBe(false);
     }
-    expect(definitions['io.k8s.apimachinery.pkg.util.intstr.IntOrString']).toEqual({
+    expect(definitions[`${machinery}util.intstr.IntOrString`]).toEqual({
+      description,
       type: 'string',
       format: 'int-or-string',
     });
@@ -610,11 +614,9 @@ describe('custom kinds', () => {
     ]);
     expect(tab['x-kubernetes-selectable-fields']).toEqual([{ fieldPath: 'spec.image' }]);
     const { spec, apiVersion, kind, metadata } = tab.properties;
-    expect({ apiVersion, kind }).toEqual({
-      apiVersion: { type: 'string' },
-      kind: { type: 'string' },
-    });
-    expect(metadata).toEqual({ $ref: `#/components/schemas/${meta}ObjectMeta` });
+    const told = { description, type: 'string' };
+    expect([apiVersion, kind]).toEqual([told, told]);
+    expect(metadata).toEqual(metadataOfAll);
     expect(tab).toMatchObject({
       description: 'A tab.',
       required: ['spec'],
@@ -630,7 +632,7 @@ describe('custom kinds', () => {
         },
         pod: {
           required: ['kind', 'apiVersion'],
-          properties: { metadata: { $ref: `#/components/schemas/${meta}ObjectMeta` } },
+          properties: { metadata: metadataOfAll },
         },
       },
     });

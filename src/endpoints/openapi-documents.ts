@@ -5,6 +5,7 @@ import { nextTurn } from '../base/host.ts';
 import type { CatalogueSnapshot, ResourceDef } from '../catalogue/resource-def.ts';
 import { jsonText } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
+import { type Descriptions, describedIn } from '../kinds/descriptions/descriptions.ts';
 import type { OpenApiSource } from '../views/openapi-document.ts';
 import { type MessageShapes, openApiProto } from '../views/openapi-proto.ts';
 import { openApiV2 } from '../views/openapi-v2.ts';
@@ -81,6 +82,7 @@ export class OpenApiDocuments {
     readonly snapshot: () => CatalogueSnapshot;
     readonly nowMs: () => number;
   };
+  #descriptions: Descriptions | undefined;
   #parts: ReadonlyMap<string, Part> = new Map();
   #index: { generation: number; document: HeldDocument } | undefined;
   #whole: { generation: number; document: HeldDocument } | undefined;
@@ -140,7 +142,9 @@ export class OpenApiDocuments {
 
   #sourceAt(snapshot: CatalogueSnapshot): OpenApiSource {
     const { dialect, release, plainPaths, enums } = this.#source;
-    return { snapshot, dialect, release, enums, plainPaths: plainPaths() };
+    this.#descriptions ??= describedIn(dialect);
+    const descriptions = this.#descriptions;
+    return { snapshot, dialect, release, enums, plainPaths: plainPaths(), descriptions };
   }
 
   /** What is held, while its kinds are the same; else made anew. */

@@ -3,6 +3,7 @@ import type { CatalogueSnapshot, ResourceDef, VersionDef } from '../catalogue/re
 import { jsonText } from '../codec/json.ts';
 import type { Dialect } from '../dialect.ts';
 import { resolved, type Schema } from '../engines/schema/schema.ts';
+import type { Descriptions } from '../kinds/descriptions/descriptions.ts';
 import { hasStructFacts, splitTypeName, structFacts } from '../kinds/facts.ts';
 import { knownGroupVersions } from '../kinds/known-versions.ts';
 import type { GroupVersion } from '../meta/types.ts';
@@ -19,6 +20,7 @@ import { pathParametersText } from './openapi-parameters.ts';
 import { type GroupVersionKind, type Route, type RouteSchema, routesOf } from './openapi-routes.ts';
 import {
   definitionText,
+  described,
   inlineJson,
   type OpenApiForm,
   objectMembers,
@@ -27,6 +29,7 @@ import {
   schemaContext,
   schemaJson,
   schemaText,
+  typeMembers,
   typeRef,
   typeRefText,
   withRef,
@@ -43,6 +46,7 @@ export interface OpenApiSource {
   readonly plainPaths: readonly string[];
   /** Whether built-in types say which values a field may have; they do when absent. */
   readonly enums?: 'left-out' | undefined;
+  readonly descriptions: Descriptions;
 }
 
 /** Collects paths and the definitions they need, for one document. */
@@ -87,7 +91,7 @@ export function openApiBuilder(
   options: { form: OpenApiForm; operations: OperationForm; custom: boolean },
 ): OpenApiBuilder {
   const { form, operations, custom } = options;
-  const { dialect, snapshot, enums } = source;
+  const { dialect, snapshot, enums, descriptions } = source;
   const paths = new Map<string, Record<string, string>>();
   const routes = new Map<string, { route: Route; parts: OperationParts }[]>();
   const types = new Map<string, Schema>();
@@ -96,6 +100,7 @@ export function openApiBuilder(
     form,
     dialect,
     enums,
+    descriptions,
     refer: (name, schema) => {
       if (!types.has(name)) types.set(name, schema);
     },
@@ -217,12 +222,9 @@ function routeSchema(
   // A package whose tables have no lists: every list has the same form.
   const name = definitionName(context.dialect, typeName);
   if (!definitions.has(name)) {
-    const kind = { ...at, kind: def.listKind };
-    const given = (ref: JsonObject) => withRef(context, ref, { default: {} });
-    const list = listDefinition(context, given(schemaJson(context, own)), kind);
-    const metadata = given(typeRef(context, 'meta.v1.ListMeta'));
-    const properties = { ...(list['properties'] as JsonObject), metadata };
-    definitions.set(name, jsonText({ ...list, properties }));
+    const item = withRef(context, schemaJson(context, own), { default: {} });
+    const list = listDefinition(context, { item, def, at, metadata: { default: {} } });
+    definitions.set(name, jsonText(list));
   }
   return jsonText(refTo(context.form, name));
 }
@@ -242,8 +244,7 @@ function customRef(context: SchemaContext, definitions: Definitions, use: Custom
   if (!definitions.has(name)) {
     const kind = { ...at, kind: def.kind };
     definitions.set(name, jsonText({ ...customDefinition(context, def, kind), ...fields }));
-    const listKind = { ...at, kind: def.listKind };
-    const ofList = listDefinition(context, refTo(context.form, name), listKind);
+    const ofList = listDefinition(context, { item: refTo(context.form, name), def, at });
     definitions.set(listName, jsonText({ ...ofList, ...fields }));
   }
   return jsonText(refTo(context.form, list ? listName : name));
@@ -277,21 +278,35 @@ function customDefinition(
   return { ...json, type: 'object', properties, ...kindJson(kind) };
 }
 
+interface ListOptions {
+  /** The schema of an item. */
+  readonly item: JsonObject;
+  readonly def: ResourceDef;
+  readonly at: GroupVersion;
+  /** What stands beside the reference to the type of `metadata`. */
+  readonly metadata?: JsonObject;
+}
+
 function listDefinition(
   context: SchemaContext,
-  item: JsonObject,
-  kind: GroupVersionKind,
+  { item, def, at, metadata }: ListOptions,
 ): JsonObject {
+  const { descriptions } = context;
+  const ofMember = (member?: 'items' | 'metadata') =>
+    described(descriptions.ofList(def.kind, member));
   return {
+    ...ofMember(),
     type: 'object',
     required: ['items'],
     properties: {
-      apiVersion: { type: 'string' },
-      kind: { type: 'string' },
-      items: { type: 'array', items: item },
-      metadata: typeRef(context, 'meta.v1.ListMeta'),
+      ...typeMembers(context),
+      items: { ...ofMember('items'), type: 'array', items: item },
+      metadata: withRef(context, typeRef(context, 'meta.v1.ListMeta'), {
+        ...metadata,
+        ...ofMember('metadata'),
+      }),
     },
-    ...kindJson(kind),
+    ...kindJson({ ...at, kind: def.listKind }),
   };
 }
 

@@ -8,6 +8,7 @@ import {
   type Schema,
   saysNothing,
 } from '../engines/schema/schema.ts';
+import type { Descriptions } from '../kinds/descriptions/descriptions.ts';
 import { hasStructFacts } from '../kinds/facts.ts';
 import { schemaOf } from '../kinds/schema-of.ts';
 import { objectText } from './json-text.ts';
@@ -22,6 +23,8 @@ export interface SchemaContext {
   readonly form: OpenApiForm;
   readonly dialect: Dialect;
   readonly enums: 'left-out' | undefined;
+  /** What types and their fields mean. */
+  readonly descriptions: Descriptions;
   /** Called for each named type a schema refers to, which the document must then define. */
   readonly refer: (name: string, type: Schema) => void;
   /** What schemas are written as in place: most fields of a document have one of a few. */
@@ -147,13 +150,17 @@ export function withRef(
 export function definitionText(context: SchemaContext, schema: Schema, more: JsonObject): string {
   const { typed, properties } = schema;
   const { type, ...rest } = inlineJson(context, schema);
+  const text = schema.typeName && context.descriptions.ofType(schema.typeName);
+  const description = described(text || undefined);
   if (typed !== true || properties === undefined || properties.size === 0) {
-    return jsonText(type === undefined ? { ...rest, ...more } : { type, ...rest, ...more });
+    const typeJson: JsonObject = type === undefined ? {} : { type };
+    return jsonText({ ...description, ...typeJson, ...rest, ...more });
   }
   const behind = Object.entries({ ...rest, ...more });
   return objectText({
+    description: text && jsonText(text),
     type: jsonText(type),
-    properties: typedProperties(context, properties),
+    properties: typedProperties(context, schema.typeName ?? '', properties),
     ...Object.fromEntries(behind.map(([name, value]) => [name, jsonText(value)])),
   });
 }
@@ -201,6 +208,7 @@ function leafJson(form: OpenApiForm, schema: Schema): JsonObject | undefined {
 
 function typedProperties(
   context: SchemaContext,
+  typeName: string,
   properties: ReadonlyMap<string, Property>,
 ): string {
   let text = '';
@@ -209,9 +217,23 @@ function typedProperties(
     const isLeftOut = property.omitEmpty === true && !isStruct(schema);
     const mayLack = isLeftOut || property.pointer === true;
     const value = mayLack ? schemaText(context, schema) : givenText(context, schema);
-    text += `${text === '' ? '{' : ','}"${name}":${value}`;
+    const description = context.descriptions.ofField(typeName, name);
+    text += `${text === '' ? '{' : ','}"${name}":${withDescription(context, value, description)}`;
   }
   return `${text}}`;
+}
+
+/** The text of a schema with a description; a reference takes one as it takes other members. */
+function withDescription(
+  { form }: SchemaContext,
+  text: string,
+  description: string | undefined,
+): string {
+  if (description === undefined) return text;
+  const first = `{"description":${jsonText(description)}`;
+  if (text === '{}') return `${first}}`;
+  const isBare = form === 'v3' && text.startsWith('{"$ref"');
+  return isBare ? `${first},"allOf":[${text}]}` : `${first},${text.slice(1)}`;
 }
 
 /** The text of a field that Go always writes. */
@@ -362,10 +384,27 @@ function customProperties(context: SchemaContext, shape: Shape): JsonObject {
 /** The members every object has, as the schemas of custom kinds are given them. */
 export function objectMembers(context: SchemaContext): JsonObject {
   return {
-    apiVersion: { type: 'string' },
-    kind: { type: 'string' },
-    metadata: typeRef(context, 'meta.v1.ObjectMeta'),
+    ...typeMembers(context),
+    metadata: withRef(
+      context,
+      typeRef(context, 'meta.v1.ObjectMeta'),
+      described(context.descriptions.ofEveryKind('metadata')),
+    ),
   };
+}
+
+/** `apiVersion` and `kind`. */
+export function typeMembers(context: SchemaContext): JsonObject {
+  const { descriptions } = context;
+  return {
+    apiVersion: { ...described(descriptions.ofEveryKind('apiVersion')), type: 'string' },
+    kind: { ...described(descriptions.ofEveryKind('kind')), type: 'string' },
+  };
+}
+
+/** The member `description`, where there is a text. */
+export function described(description: string | undefined): JsonObject {
+  return description === undefined ? {} : { description };
 }
 
 function additionalJson(context: SchemaContext, schema: Schema): JsonObject {
