@@ -4,7 +4,17 @@
 //
 // KUBERNETES names the source tree of Kubernetes 1.32, GO the go command, ETCD the etcd binary.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +26,8 @@ const root = join(folder, '..', '..');
 const source = process.env.KUBERNETES;
 const go = programPath({ variable: 'GO', name: 'go' });
 const etcd = programPath({ variable: 'ETCD', name: 'etcd' });
-const testTimeoutMs = 40 * 60_000;
+const timeoutMinutes = Number(process.env.PEERS_TIMEOUT ?? '35');
+let outcomesFolder = process.env.PEERS_OUTCOMES;
 
 const packages = (
   process.env.PEERS_PACKAGES ??
@@ -138,6 +149,7 @@ function compile(name, { overlay, to }) {
   return existsSync(output) ? output : undefined;
 }
 
+/** The states of the tests that a log names; a test that began and did not end has failed. */
 function outcomes(output) {
   const tests = new Map();
   for (const [, state, name] of output.matchAll(/^--- (PASS|FAIL|SKIP): (\S+)/gm)) {
@@ -145,16 +157,15 @@ function outcomes(output) {
   }
   const started = [...output.matchAll(/^=== RUN {3}([^/\s]+)$/gm)].map(([, name]) => name);
   for (const name of started) if (!tests.has(name)) tests.set(name, 'FAIL');
-  return Object.fromEntries(tests);
+  return tests;
 }
 
-async function runPackage(name, { binary, to }) {
+async function startStore(to) {
   const [port, peerPort] = [await freePort(), await freePort()];
-  const store = mkdtempSync(join(to, 'etcd-'));
   const url = `http://127.0.0.1:${port}`;
   const peerUrl = `http://127.0.0.1:${peerPort}`;
   const args = [
-    `--data-dir=${store}`,
+    `--data-dir=${mkdtempSync(join(to, 'etcd-'))}`,
     `--listen-client-urls=${url}`,
     `--advertise-client-urls=${url}`,
     `--listen-peer-urls=${peerUrl}`,
@@ -164,8 +175,12 @@ async function runPackage(name, { binary, to }) {
   ];
   const program = startProgram({ command: etcd, args, log: join(to, 'etcd.log') });
   await pause(1000);
-  const run = process.env.PEERS_TESTS ? [`-test.run=${process.env.PEERS_TESTS}`] : [];
-  const ran = spawnSync(binary, ['-test.v', '-test.timeout=35m', ...run], {
+  return { url, program };
+}
+
+function runBinary(binary, { name, to, url, args, log }) {
+  const file = openSync(log, 'a');
+  spawnSync(binary, args, {
     cwd: join(source, 'test', 'integration', name),
     env: {
       ...process.env,
@@ -175,58 +190,101 @@ async function runPackage(name, { binary, to }) {
       NODE: process.execPath,
       PEERS_LOGS: to,
     },
-    encoding: 'utf8',
-    timeout: testTimeoutMs,
-    maxBuffer: 512 * 1024 * 1024,
+    stdio: ['ignore', file, file],
+    timeout: (timeoutMinutes + 2) * 60_000,
   });
+  closeSync(file);
+  return readFileSync(log, 'utf8');
+}
+
+/**
+ * Runs a package's tests in one process, as `go test` does. A test that never ends takes the rest
+ * of its process with it, so those run again without it.
+ */
+async function runPackage(name, { binary, to }) {
+  const { url, program } = await startStore(to);
+  const file = join(to, name.replaceAll('/', '-'));
+  const options = { name, to, url };
+  const pattern = process.env.PEERS_TESTS ?? '.';
+  const listed = { ...options, args: [`-test.list=${pattern}`], log: `${file}.list` };
+  let left = runBinary(binary, listed).match(/^Test\S+$/gm) ?? [];
+  const tests = new Map();
+  for (let pass = 0; left.length > 0; pass += 1) {
+    const args = ['-test.v', `-test.timeout=${timeoutMinutes}m`, `-test.run=^(${left.join('|')})$`];
+    const seen = outcomes(runBinary(binary, { ...options, args, log: `${file}-${pass}.log` }));
+    for (const [test, state] of seen) tests.set(test, state);
+    const unseen = left.filter((test) => !tests.has(test));
+    if (unseen.length === left.length) break;
+    left = unseen;
+  }
+  for (const test of left) tests.set(test, 'FAIL');
   await program.stop();
-  const output = ran.stdout + ran.stderr;
-  writeFileSync(join(to, `${name.replaceAll('/', '-')}.log`), output);
-  return outcomes(output);
+  return Object.fromEntries(tests);
+}
+
+/** The outcomes of one side by package, those of earlier runs included. */
+function storedOutcomes(side) {
+  const path = join(outcomesFolder, side);
+  if (!existsSync(path)) return {};
+  const files = readdirSync(path).sort();
+  return Object.fromEntries(
+    files.map((file) => [
+      file.replace(/\.json$/, '').replaceAll('--', '/'),
+      JSON.parse(readFileSync(join(path, file), 'utf8')),
+    ]),
+  );
+}
+
+function storeOutcomes(side, name, tests) {
+  const path = join(outcomesFolder, side);
+  mkdirSync(path, { recursive: true });
+  const earlier = process.env.PEERS_TESTS ? (storedOutcomes(side)[name] ?? {}) : {};
+  const file = join(path, `${name.replaceAll('/', '--')}.json`);
+  writeFileSync(file, JSON.stringify({ ...earlier, ...tests }, undefined, 1));
 }
 
 async function runSide(side, { to, overlay }) {
   const own = join(to, side);
   mkdirSync(own);
-  const results = {};
   for (const name of packages) {
     const binary = compile(name, { overlay, to: own });
-    results[name] =
-      binary === undefined ? { build: 'FAIL' } : await runPackage(name, { binary, to: own });
-    const states = Object.entries(results[name]);
+    if (binary === undefined) continue;
+    const tests = await runPackage(name, { binary, to: own });
+    rmSync(binary);
+    storeOutcomes(side, name, tests);
+    const states = Object.entries(tests);
     const failed = states.filter(([, state]) => state === 'FAIL').map(([test]) => test);
-    console.log(
-      `${side} ${name}: ${states.length - failed.length} of ${states.length}; failed: ${failed.join(' ')}`,
-    );
+    const passed = states.filter(([, state]) => state === 'PASS').length;
+    console.log(`${side} ${name}: ${passed} of ${states.length}; failed: ${failed.join(' ')}`);
   }
-  return results;
 }
 
-function summary(results) {
+function summary(side) {
+  const results = storedOutcomes(side);
   const states = Object.values(results).flatMap((tests) => Object.values(tests));
   const count = (state) => states.filter((one) => one === state).length;
-  return `${count('PASS')} tests pass, ${count('FAIL')} fail, ${count('SKIP')} skip`;
+  return states.length === 0
+    ? 'not run'
+    : `${count('PASS')} tests pass, ${count('FAIL')} fail, ${count('SKIP')} skip`;
 }
 
 if ([source, go, etcd].includes(undefined)) {
   console.log('skipped: needs KUBERNETES, GO, and ETCD (see README.md)');
 } else {
   const to = mkdtempSync(join(tmpdir(), 'peers-integration-'));
+  outcomesFolder ??= join(to, 'outcomes');
   console.log(`logs in ${to}`);
   const only = process.env.PEERS_ONLY;
-  const wheelhouse =
-    only === 'reference'
-      ? undefined
-      : await runSide('wheelhouse', { to, overlay: writeOverlay(to) });
-  const reference = only === 'wheelhouse' ? undefined : await runSide('reference', { to });
-  if (wheelhouse !== undefined) {
+  if (only !== 'reference') await runSide('wheelhouse', { to, overlay: writeOverlay(to) });
+  if (only !== 'wheelhouse') await runSide('reference', { to });
+  if (only === undefined) {
     writeResult('integration', {
       program: 'Integration tests of Kubernetes',
       version: process.env.KUBERNETES_VERSION ?? 'unknown',
       script: 'integration.mjs',
-      what: `Packages ${packages.join(', ')}.`,
-      reference: reference === undefined ? 'not run' : summary(reference),
-      wheelhouse: summary(wheelhouse),
+      what: `Packages ${Object.keys(storedOutcomes('wheelhouse')).join(', ')}.`,
+      reference: summary('reference'),
+      wheelhouse: summary('wheelhouse'),
       differences: storedResult('integration')?.differences ?? [],
     });
   }
