@@ -97,6 +97,25 @@ test('AUTHN-7: an answer that is broken off is none', async () => {
   await expect(fetched('/')).rejects.toThrow(FetchError);
 });
 
+test('AUTHN-7: keys are fetched for the first token, not at the start', async () => {
+  const access = { authorities: one.caPem, clock };
+  const options = { issuer: one.url, discoveryUrl: undefined, access, logger: silentLogger };
+  const asked: string[] = [];
+  one.handler = (request, response) => {
+    asked.push(request.url ?? '');
+    if (request.url?.includes('well-known')) return false;
+    response.writeHead(503).end();
+    return true;
+  };
+  const provider = new Provider(options);
+  expect(await provider.readyWithin(100_000)).toBe(true);
+  expect(asked).toEqual(['/.well-known/openid-configuration']);
+  one.handler = undefined;
+  const token = readToken(await one.token({ sub: 'x' }));
+  await provider.verify(token!);
+  provider.stop();
+});
+
 test('AUTHN-7: no more than some tokens wait for the keys of a provider that hangs', async () => {
   const access = { authorities: one.caPem, clock };
   const options = { issuer: one.url, discoveryUrl: undefined, access, logger: silentLogger };

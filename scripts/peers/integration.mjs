@@ -74,24 +74,39 @@ function rewrittenTestServer(path) {
 }
 
 function rewrittenFramework(path) {
-  const started = replaced(readFileSync(path, 'utf8'), {
+  const built = replaced(readFileSync(path, 'utf8'), {
     from: '\tgenericConfig, versionedInformers, storageFactory, err :=',
+    to: '\tgenericConfig, versionedInformers, storageFactory, err :=',
+    by: '\tvar spawnAdded []string\n\tvar spawnAnonymous bool\n\tif setup.ModifyServerConfig != nil {\n',
+  });
+  const configured = replaced(built, {
+    from: '\tif setup.ModifyServerConfig != nil {\n\t\tsetup.ModifyServerConfig(',
+    to: '\t// Adjust the loopback config',
+    by: [
+      '\t\tspawnAdded, err = spawnConfigured(ctx, kubeAPIServerConfig, setup.ModifyServerConfig, opts, certDir)',
+      '\t\tif err != nil {',
+      '\t\t\tt.Skipf("unsupported: %v", err)',
+      '\t\t}',
+      '\t\tspawnAnonymous = kubeAPIServerConfig.ControlPlane.Generic.LoopbackClientConfig.BearerToken == ""',
+      '\t}',
+      '',
+    ].join('\n'),
+  });
+  const started = replaced(configured, {
+    from: '\t// Adjust the loopback config',
     to: '\t// wait for health',
     by: [
-      '\tif setup.ModifyServerConfig != nil {',
-      '\t\tunmodified, modified := &controlplane.Config{}, &controlplane.Config{}',
-      '\t\t_, _ = unmodified, modified',
-      '\t\tt.Skip("unsupported: a modified configuration inside the process")',
-      '\t}',
       '\tlistener.Close()',
       '\tport := listener.Addr().(*net.TCPAddr).Port',
       '\tkubeAPIServerClientConfig, ended, err := spawnWheelhouse(ctx, opts, port, certDir,',
-      '\t\tutilfeature.DefaultMutableFeatureGate, "")',
+      '\t\tutilfeature.DefaultMutableFeatureGate, "", spawnAdded...)',
       '\tif err != nil {',
       '\t\tt.Fatal(err)',
       '\t}',
       '\terrCh = ended',
-      '\t_ = completedOptions',
+      '\tif spawnAnonymous {',
+      '\t\tkubeAPIServerClientConfig.BearerToken = "peers-any-token"',
+      '\t}',
       '',
     ].join('\n'),
   });
@@ -99,16 +114,7 @@ function rewrittenFramework(path) {
     'import (',
     'import (\n\tutilfeature "k8s.io/apiserver/pkg/util/feature"',
   );
-  return withUses(imported, [
-    'apiextensionsapiserver.Scheme',
-    'runtime.NewScheme',
-    'genericapiserver.NewEmptyDelegate',
-    'aggregatorscheme.Scheme',
-    'app.NewConfig',
-    'legacyscheme.Scheme',
-    'controlplaneapiserver.BuildGenericConfig',
-    'generatedopenapi.GetOpenAPIDefinitions',
-  ]);
+  return withUses(imported, ['genericapiserver.NewEmptyDelegate']);
 }
 
 function writeOverlay(to) {
@@ -127,6 +133,8 @@ function writeOverlay(to) {
     writeFileSync(added, spawn.replace('package PACKAGE', `package ${name}`));
     replace[join(source, place, 'wheelhouse_spawn.go')] = added;
   }
+  const configured = join(folder, 'overlay', 'configured.go.txt');
+  replace[join(source, 'test/integration/framework', 'wheelhouse_configured.go')] = configured;
   const overlay = join(to, 'overlay.json');
   writeFileSync(overlay, JSON.stringify({ Replace: replace }));
   return overlay;

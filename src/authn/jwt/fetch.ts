@@ -57,7 +57,8 @@ export async function fetchText(
 
 const redirections = new Set([301, 302, 303, 307, 308]);
 
-function httpsUrl(address: string, base?: string): URL {
+/** An absolute address, or one relative to `base`; throws FetchError unless it is of https. */
+export function httpsUrl(address: string, base?: string): URL {
   const url = URL.canParse(address, base) ? new URL(address, base) : undefined;
   if (url?.protocol !== 'https:') throw new FetchError('the address is not of https');
   return url;

@@ -2,7 +2,7 @@ import type { Timer } from '../../base/clock.ts';
 import { background } from '../../base/faults.ts';
 import { isObject, member } from '../../base/json.ts';
 import type { Logger } from '../../base/log.ts';
-import { FetchError, fetchText, type ProviderAccess } from './fetch.ts';
+import { FetchError, fetchText, httpsUrl, type ProviderAccess } from './fetch.ts';
 import { isSigned, type ProviderKey, readKeySet } from './keys.ts';
 import { JwtError, type UnverifiedToken } from './token.ts';
 
@@ -24,8 +24,9 @@ interface Known {
 }
 
 /**
- * An OpenID provider: finds its keys by discovery, in the background and again until it succeeds
- * (AUTHN-7), follows their rotation, and tells which tokens they have signed. States:
+ * An OpenID provider: discovers where its keys are, in the background and again until it succeeds
+ * (AUTHN-7), fetches them for the first token, follows their rotation, and tells which tokens they
+ * have signed. States:
  *
  * | state   | `#known` | a token                                                          |
  * |---------|----------|------------------------------------------------------------------|
@@ -124,7 +125,7 @@ export class Provider {
   async #seek(): Promise<void> {
     try {
       const keysUrl = await this.#discover();
-      await this.#learn(keysUrl);
+      this.#known = { keysUrl, keys: [], freshUntil: this.#now() };
       this.#isReady();
     } catch (error) {
       this.#log('initializing plugin', error);
@@ -151,7 +152,7 @@ export class Provider {
     }
     const keysUrl = member(document, 'jwks_uri');
     if (typeof keysUrl !== 'string') throw new FetchError('discovery names no jwks_uri');
-    return keysUrl;
+    return httpsUrl(keysUrl).href;
   }
 
   /** Fetches the keys again; one fetch for all who ask meanwhile, none too soon after the last. */
