@@ -436,8 +436,8 @@ describe('what documents say', () => {
     const { schemas } = (await part('apis/apiextensions.k8s.io/v1')).components;
     const prefix = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.';
     const props = schemas[`${prefix}JSONSchemaProps`].properties;
-    expect(props.not).toEqual({ $ref: `#/components/schemas/${prefix}JSONSchemaProps` });
-    expect(schemas[`${prefix}JSONSchemaPropsOrBool`]).toEqual({});
+    expect(props.not.allOf).toEqual([{ $ref: `#/components/schemas/${prefix}JSONSchemaProps` }]);
+    expect(schemas[`${prefix}JSONSchemaPropsOrBool`]).toEqual({ description });
     expect(schemas[`${prefix}CustomResourceDefinitionList`].properties.items.items).toEqual({
       allOf: [{ $ref: `#/components/schemas/${prefix}CustomResourceDefinition` }],
       default: {},
